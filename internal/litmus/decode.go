@@ -3,6 +3,7 @@ package litmus
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -167,6 +168,15 @@ func (r *Reader) load(w *walk, operand string, kind Kind) value {
 	return join(vs...)
 }
 
+// all returns what depends on all of some operands.
+func (r *Reader) all(w *walk, operands []string) value {
+	var vs []value
+	for _, x := range operands {
+		vs = append(vs, r.load(w, x, Load))
+	}
+	return join(vs...)
+}
+
 // put stores to an operand: memory or a register.
 func (r *Reader) put(w *walk, operand string, kind Kind, v value) {
 	if at, onStack, ok := r.place(w, operand); onStack {
@@ -178,11 +188,19 @@ func (r *Reader) put(w *walk, operand string, kind Kind, v value) {
 	}
 }
 
-// constant is the number of an operand like $8 or $0x8.
-func constant(operand string) (int, bool) {
+// constant returns the number that an operand like $8 or $0x8 adds; SUB adds a negative one.
+func constant(op, operand string) (int, bool) {
 	s, ok := strings.CutPrefix(operand, "$")
 	n, err := strconv.ParseInt(s, 0, 64)
+	if strings.HasPrefix(op, "SUB") {
+		n = -n
+	}
 	return int(n), ok && err == nil
+}
+
+// starts reports whether an instruction's name begins so.
+func starts(op string, with ...string) bool {
+	return slices.ContainsFunc(with, func(s string) bool { return strings.HasPrefix(op, s) })
 }
 
 func (r *Reader) step86(w *walk, op string, o []string) error {
@@ -196,10 +214,7 @@ func (r *Reader) step86(w *walk, op string, o []string) error {
 		r.put(w, last, Swap, value{})
 		w.flags = nil
 	case base == "CMP" || base == "TEST" || base == "BT" || strings.HasPrefix(base, "UCOMIS"):
-		w.flags = nil
-		for _, x := range o {
-			w.flags = union(w.flags, r.load(w, x, Load).deps)
-		}
+		w.flags = r.all(w, o).deps
 	case strings.HasPrefix(op, "LEA"):
 		v, _, _ := r.place(w, o[0])
 		w.regs[last] = v
@@ -212,17 +227,11 @@ func (r *Reader) step86(w *walk, op string, o []string) error {
 	case strings.HasPrefix(op, "MOV") && len(o) == 2:
 		r.put(w, last, Store, r.load(w, o[0], Load))
 	case (op == "ADDQ" || op == "SUBQ") && last == "SP":
-		n, _ := constant(o[0])
-		if op == "SUBQ" {
-			n = -n
-		}
+		n, _ := constant(op, o[0])
 		w.sp += n
 	default: // arithmetic on the last operand
 		v := r.load(w, last, Load)
-		if n, ok := constant(o[0]); ok && (op == "ADDQ" || op == "SUBQ") && len(o) == 2 {
-			if op == "SUBQ" {
-				n = -n
-			}
+		if n, ok := constant(op, o[0]); ok && (op == "ADDQ" || op == "SUBQ") && len(o) == 2 {
 			v.off += n
 		} else if len(o) > 1 {
 			vs := []value{v}
@@ -243,8 +252,7 @@ func (r *Reader) stepArm(w *walk, op string, o []string) error {
 	last := o[len(o)-1]
 	base, update, _ := strings.Cut(op, ".")
 	switch {
-	case strings.HasPrefix(base, "CAS") || strings.HasPrefix(base, "SWP") || strings.HasPrefix(base, "LDADD") ||
-		strings.HasPrefix(base, "LDCLR") || strings.HasPrefix(base, "LDOR"): // old, (address), new
+	case starts(base, "CAS", "SWP", "LDADD", "LDCLR", "LDOR"): // old, (address), new
 		if !strings.Contains(base, "AL") {
 			return fmt.Errorf("a locked instruction that does not order")
 		}
@@ -255,49 +263,37 @@ func (r *Reader) stepArm(w *walk, op string, o []string) error {
 	case strings.HasPrefix(base, "STLXR"):
 		r.put(w, o[1], Swap, value{})
 		w.regs[last] = value{}
-	case strings.HasPrefix(base, "LDXR") || strings.HasPrefix(base, "STXR"):
+	case starts(base, "LDXR", "STXR"):
 		return fmt.Errorf("a locked instruction that does not order")
 	case strings.HasPrefix(base, "LDAR"):
 		w.regs[last] = r.load(w, o[0], LoadAcquire)
 	case strings.HasPrefix(base, "STLR"):
 		r.put(w, last, StoreRelease, r.load(w, o[0], Load))
-	case base == "CMP" || base == "CMPW" || base == "CMN" || base == "CMNW" || base == "TST" || base == "TSTW" ||
-		strings.HasPrefix(base, "CCM") || strings.HasPrefix(base, "FCMP"):
-		w.flags = nil
-		for _, x := range o {
-			w.flags = union(w.flags, r.load(w, x, Load).deps)
-		}
-	case strings.HasPrefix(base, "CSEL") || strings.HasPrefix(base, "CSET") || strings.HasPrefix(base, "CSINC"):
-		var vs []value
-		for _, x := range o[:len(o)-1] {
-			vs = append(vs, r.load(w, x, Load))
-		}
-		v := join(vs...)
+	case slices.Contains([]string{"CMP", "CMPW", "CMN", "CMNW", "TST", "TSTW"}, base) || starts(base, "CCM", "FCMP"):
+		w.flags = r.all(w, o).deps
+	case starts(base, "CSEL", "CSET", "CSINC"):
+		v := r.all(w, o[:len(o)-1])
 		v.deps = union(v.deps, w.flags)
 		w.regs[last] = v
 	case strings.HasPrefix(base, "LDP"):
 		to := strings.Split(strings.Trim(last, "()"), ", ")
-		v, err := r.pair(w, o[0], len(base) > 3)
+		v, err := r.pair(o[0], len(base) > 3)
 		if err != nil {
 			return err
 		}
 		w.regs[to[0]], w.regs[to[1]] = r.load(w, v[0], Load), r.load(w, v[1], Load)
 	case strings.HasPrefix(base, "STP"):
 		from := strings.Split(strings.Trim(o[0], "()"), ", ")
-		v, err := r.pair(w, last, len(base) > 3)
+		v, err := r.pair(last, len(base) > 3)
 		if err != nil {
 			return err
 		}
 		r.put(w, v[0], Store, w.regs[from[0]])
 		r.put(w, v[1], Store, w.regs[from[1]])
-	case strings.HasPrefix(base, "MOV") || strings.HasPrefix(base, "FMOV") || strings.HasPrefix(base, "VLD") ||
-		strings.HasPrefix(base, "VST"):
+	case starts(base, "MOV", "FMOV", "VLD", "VST"):
 		return r.moveArm(w, update, o[0], last)
 	case (base == "ADD" || base == "SUB") && len(o) == 3:
-		n, ok := constant(o[0])
-		if base == "SUB" {
-			n = -n
-		}
+		n, ok := constant(base, o[0])
 		v := r.load(w, o[1], Load)
 		switch {
 		case ok && last == "RSP":
@@ -309,16 +305,14 @@ func (r *Reader) stepArm(w *walk, op string, o []string) error {
 			w.regs[last] = join(r.load(w, o[0], Load), v)
 		}
 	default: // arithmetic on registers
-		if strings.HasPrefix(base, "LD") || strings.HasPrefix(base, "ST") || strings.HasPrefix(base, "PRFM") {
+		if starts(base, "LD", "ST", "PRFM") {
 			return fmt.Errorf("an instruction that the reader does not know")
 		}
-		var vs []value
-		for i, x := range o {
-			if i < len(o)-1 || strings.HasPrefix(base, "BF") || strings.HasPrefix(base, "MOVK") {
-				vs = append(vs, r.load(w, x, Load))
-			}
+		from := o[:len(o)-1]
+		if strings.HasPrefix(base, "BF") {
+			from = o
 		}
-		v := join(vs...)
+		v := r.all(w, from)
 		w.regs[last] = v
 		if strings.HasSuffix(base, "S") || strings.HasSuffix(base, "SW") {
 			w.flags = v.deps
@@ -362,7 +356,7 @@ func (r *Reader) moveArm(w *walk, update, from, to string) error {
 }
 
 // pair is the memory operands of a pair of registers at an operand.
-func (r *Reader) pair(w *walk, operand string, words bool) (out [2]string, err error) {
+func (r *Reader) pair(operand string, words bool) (out [2]string, err error) {
 	m := memory64.FindStringSubmatch(operand)
 	if m == nil || m[3] != "" {
 		return out, fmt.Errorf("an unknown pair")

@@ -1,7 +1,6 @@
 package litmus
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -184,29 +183,11 @@ type explorer struct {
 
 // state is a state of the model. Threads have at most 64 operations each.
 type state struct {
-	mem  []uint8  // of each place
-	regs []uint8  // of each register: what it has plus 1, or 0 before its load
-	hist []uint64 // of each place: all that was stored to it as a register of the device plus 1, in base 8
-	done []uint64 // of each thread: operations, as bits
-	dead []bool   // of each thread
-}
-
-func (s *state) key() string {
-	b := append(slices.Clone(s.mem), s.regs...)
-	for _, v := range slices.Concat(s.hist, s.done) {
-		b = binary.LittleEndian.AppendUint64(b, v)
-	}
-	for _, d := range s.dead {
-		if b = append(b, 0); d {
-			b[len(b)-1] = 1
-		}
-	}
-	return string(b)
-}
-
-func (s *state) clone() *state {
-	return &state{slices.Clone(s.mem), slices.Clone(s.regs), slices.Clone(s.hist), slices.Clone(s.done),
-		slices.Clone(s.dead)}
+	mem  [8]uint8  // of each place
+	regs [16]uint8 // of each register: what it has plus 1, or 0 before its load
+	hist [8]uint64 // of each place: all that was stored to it as a register of the device plus 1, in base 8
+	done [4]uint64 // of each thread: operations, as bits
+	dead [4]bool   // of each thread
 }
 
 // Explore visits all states from memory with the contents init, 0 elsewhere. It returns the ends and the number of
@@ -218,7 +199,7 @@ func Explore(threads []Thread, init map[string]int) (ends []End, states int) {
 			m[name] = len(m)
 		}
 	}
-	start := &state{done: make([]uint64, len(threads)), dead: make([]bool, len(threads))}
+	var start state
 	for t, th := range threads {
 		x.first = append(x.first, th.first())
 		for i, o := range th.Program {
@@ -236,12 +217,10 @@ func Explore(threads []Thread, init map[string]int) (ends []End, states int) {
 	for p := range init {
 		number(x.places, p)
 	}
-	start.mem, start.hist = make([]uint8, len(x.places)), make([]uint64, len(x.places))
-	start.regs = make([]uint8, len(x.regs))
 	for p, v := range init {
 		start.mem[x.places[p]] = uint8(v)
 	}
-	seen, stack := map[string]bool{start.key(): true}, []*state{start}
+	seen, stack := map[state]bool{start: true}, []state{start}
 	for len(stack) > 0 {
 		s := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -252,11 +231,11 @@ func Explore(threads []Thread, init map[string]int) (ends []End, states int) {
 				if s.dead[t] || s.done[t]&bit != 0 || x.first[t][j]&^s.done[t] != 0 {
 					continue
 				}
-				if next := x.perform(s, t, j); next != nil {
+				if next, ok := x.perform(s, t, j); ok {
 					moved = true
 					next.done[t] |= bit
-					if k := next.key(); !seen[k] {
-						seen[k] = true
+					if !seen[next] {
+						seen[next] = true
 						stack = append(stack, next)
 					}
 				}
@@ -269,15 +248,15 @@ func Explore(threads []Thread, init map[string]int) (ends []End, states int) {
 	return ends, len(seen)
 }
 
-// perform returns the state after operation j of a thread, or nil while it has to wait.
-func (x *explorer) perform(s *state, t, j int) *state {
+// perform returns the state after operation j of a thread, unless it has to wait.
+func (x *explorer) perform(s state, t, j int) (n state, ok bool) {
 	program := x.threads[t].Program
 	o := program[j]
 	place, reg := x.places[o.Place], x.regs[regOf(t, o.Reg)]
 	if (o.Kind == Await || o.Kind == Swap) && o.Old != Anything && int(s.mem[place]) != o.Old {
-		return nil
+		return s, false
 	}
-	n := s.clone()
+	n = s
 	switch {
 	case o.Kind == Load || o.Kind == LoadAcquire:
 		v := s.mem[place]
@@ -298,12 +277,12 @@ func (x *explorer) perform(s *state, t, j int) *state {
 			n.hist[place] = s.hist[place]<<3 | (uint64(o.Val) + 1)
 		}
 	}
-	return n
+	return n, true
 }
 
 func regOf(t int, name string) string { return strconv.Itoa(t) + ":" + name }
 
-func (x *explorer) end(s *state) End {
+func (x *explorer) end(s state) End {
 	e := End{map[string]int{}, map[string][]int{}}
 	for name, i := range x.regs {
 		if s.regs[i] > 0 {

@@ -84,7 +84,7 @@ func (r *Reader) Paths(steps ...any) ([]Program, error) {
 		if _, ok := step.(string); ok {
 			prefix++
 		}
-		walks = distinct(next)
+		walks = distinct(next, func(w *walk) string { return fmt.Sprintf("%#v", w.program) })
 	}
 	var out []Program
 	for _, w := range walks {
@@ -93,18 +93,16 @@ func (r *Reader) Paths(steps ...any) ([]Program, error) {
 	return out, nil
 }
 
-// distinct leaves one of the walks with the same program.
-func distinct(walks []*walk) []*walk {
-	var out []*walk
-	for _, w := range walks {
-		if !slices.ContainsFunc(out, func(o *walk) bool { return equal(o.program, w.program) }) {
-			out = append(out, w)
-		}
-	}
-	return out
+// distinct leaves one of the walks with the same key.
+func distinct(walks []*walk, key func(*walk) string) []*walk {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(walks, func(w *walk) bool {
+		k := key(w)
+		again := seen[k]
+		seen[k] = true
+		return again
+	})
 }
-
-func equal(a, b Program) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }
 
 // Registers of arguments in Go's internal ABI.
 var arguments = map[Model][]string{
@@ -194,21 +192,7 @@ func (r *Reader) function(w *walk, name string) ([]*walk, error) {
 			i++
 		}
 	}
-	return distinctStates(ends), nil
-}
-
-// distinctStates leaves one of the walks that ended with the same program and result.
-func distinctStates(walks []*walk) []*walk {
-	seen := map[string]bool{}
-	var out []*walk
-	for _, w := range walks {
-		key := fmt.Sprintf("%#v %v", w.program, w.regs)
-		if !seen[key] {
-			seen[key] = true
-			out = append(out, w)
-		}
-	}
-	return out
+	return distinct(ends, func(w *walk) string { return fmt.Sprintf("%#v %v", w.program, w.regs) }), nil
 }
 
 // call follows a call, or a tail call, whose return address is on the stack already.

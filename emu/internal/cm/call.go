@@ -47,13 +47,8 @@ func (s *Server) Write(c *notify.Call) { s.write(c, c.TID, c.FD(), c.Args[1], c.
 
 // pipe makes a file for a thread of process pid: the reading end of a pipe, for the caller to close.
 func (s *Server) pipe(pid, tid, flags int) (*os.File, error) {
-	p, r, err := guest.NewPipe()
+	p, r, err := guest.NewPipe(flags&unix.O_NONBLOCK != 0)
 	if err != nil {
-		return nil, err
-	}
-	if err := unix.SetNonblock(int(r.Fd()), flags&unix.O_NONBLOCK != 0); err != nil {
-		r.Close()
-		p.Close()
 		return nil, err
 	}
 	s.f.Lock()

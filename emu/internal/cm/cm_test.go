@@ -42,7 +42,7 @@ func world(t testing.TB) *Server {
 		}
 		dev := &hca.Device{Fabric: f, Config: d, Index: n}
 		dev.Ports = []*hca.Port{{Device: dev, Number: 1, Config: p, Active: true}}
-		f.Devices = append(f.Devices, dev)
+		f.Devices, f.Ports = append(f.Devices, dev), append(f.Ports, dev.Ports...)
 	}
 	s := New(f)
 	s.response, s.timewait = time.Minute, time.Minute

@@ -103,6 +103,14 @@ func (s *Server) connect(r *request, i *id, cmd *connect) unix.Errno {
 	return 0
 }
 
+// received is what the other end sees of a message with room for private data.
+func (p *connParam) received(room uint8) connParam {
+	ev := connParam{QPNum: p.QPNum & 0xffffff, Len: room, SRQ: oneIf(p.SRQ), RespRes: p.InitDepth, InitDepth: p.RespRes,
+		FlowControl: p.FlowControl & 1, RNRRetry: min(p.RNRRetry, 7)}
+	copy(ev.Private[:], p.Private[:p.Len])
+	return ev
+}
+
 func oneIf(v uint8) uint8 {
 	if v != 0 {
 		return 1
@@ -176,10 +184,8 @@ func (s *Server) request(i *id) {
 		copy(u.Private[:], i.param.Private[:i.param.Len])
 		param = uapi.Bytes(&u)
 	} else {
-		p := connParam{QPNum: i.param.QPNum, Len: privateREQ, SRQ: i.param.SRQ, RespRes: i.param.InitDepth,
-			InitDepth:   i.param.RespRes,
-			FlowControl: i.param.FlowControl, Retry: i.param.Retry, RNRRetry: i.param.RNRRetry}
-		copy(p.Private[:], i.param.Private[:i.param.Len])
+		p := i.param.received(privateREQ)
+		p.Retry = i.param.Retry
 		param = uapi.Bytes(&p)
 	}
 	ev := newEvent(l, evConnectRequest, 0, param, i.ece)
@@ -261,10 +267,7 @@ func (s *Server) sendREP(i *id, p *connParam, x ece) unix.Errno {
 	peer.cm = cmRepRcvd
 	peer.remoteQPN, peer.sqPSN = p.QPNum&0xffffff, i.psn
 	peer.respRes, peer.initDepth, peer.rnrRetry = p.InitDepth, p.RespRes, min(p.RNRRetry, 7)
-	ev := connParam{QPNum: peer.remoteQPN, Len: privateREP, SRQ: oneIf(p.SRQ), RespRes: p.InitDepth,
-		InitDepth:   p.RespRes,
-		FlowControl: p.FlowControl & 1, RNRRetry: peer.rnrRetry}
-	copy(ev.Private[:], p.Private[:p.Len])
+	ev := p.received(privateREP)
 	s.tell(peer, evConnectResponse, 0, uapi.Bytes(&ev), x)
 	return 0
 }

@@ -25,11 +25,10 @@ type waiter struct {
 }
 
 // emit queues an event of an id; one that the program has not adopted yet stays silent, as does one whose file is full.
-func (s *Server) emit(i *id, kind uint32, status int32, param []byte, x ece) bool {
-	if i.uid == 0 {
-		return false
+func (s *Server) emit(i *id, kind uint32, status int32, param []byte, x ece) {
+	if i.uid != 0 {
+		s.queue(i.file, newEvent(i, kind, status, param, x))
 	}
-	return s.queue(i.file, newEvent(i, kind, status, param, x))
 }
 
 func newEvent(i *id, kind uint32, status int32, param []byte, x ece) *event {
@@ -84,16 +83,11 @@ func (s *Server) deliver(r *request, addr uint64) unix.Errno {
 	return 0
 }
 
-func (s *Server) getEvent(r *request) unix.Errno {
-	if r.out < eventRespMin {
-		return unix.ENOSPC
-	}
-	cmd, e := get[getEvent](r)
+func (s *Server) getEvent(r *request, cmd *getEvent) unix.Errno {
 	switch {
-	case e != 0:
-		return e
 	case len(r.fl.events) > 0:
-		if e = s.deliver(r, cmd.Response); e == 0 {
+		e := s.deliver(r, cmd.Response)
+		if e == 0 {
 			r.fl.sig.take(r.c, r.c.fd(), 1)
 		}
 		return e
@@ -188,11 +182,7 @@ func (s *Server) writeEvent(r *request, i *id, cmd *writeEvent) unix.Errno {
 // migrateID moves an id, named by its present file, with its undelivered events to the file that is written to. As with
 // Linux from 5.10 on, the new ids of CONNECT_REQUESTs stay, so the program cannot use them; but they move like others
 // if it tries their numbers.
-func (s *Server) migrateID(r *request) unix.Errno {
-	cmd, e := get[migrateID](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) migrateID(r *request, cmd *migrateID) unix.Errno {
 	name := r.c.file(int(int32(cmd.FD)))
 	if name == "" {
 		return unix.ENOENT

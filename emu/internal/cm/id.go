@@ -60,14 +60,7 @@ type id struct {
 	conn
 }
 
-func (s *Server) createID(r *request) unix.Errno {
-	if r.out < 4 {
-		return unix.ENOSPC
-	}
-	cmd, e := get[createID](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) createID(r *request, cmd *createID) unix.Errno {
 	typ := hca.QPType(cmd.QPType)
 	switch cmd.PS {
 	case psTCP:
@@ -131,14 +124,7 @@ func (i *id) stop() {
 	}
 }
 
-func (s *Server) destroyID(r *request) unix.Errno {
-	if r.out < 4 {
-		return unix.ENOSPC
-	}
-	cmd, e := get[destroyID](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) destroyID(r *request, cmd *destroyID) unix.Errno {
 	r.id = cmd.ID
 	i, e := s.find(r.fl, cmd.ID)
 	if e != 0 && e != unix.EIO {
@@ -146,10 +132,7 @@ func (s *Server) destroyID(r *request) unix.Errno {
 	}
 	s.destroy(i)
 	s.drop(r, r.fl, func(ev *event) bool { return ev.owner == i })
-	if r.c.Write(cmd.Response, uapi.Bytes(&i.reported)) != nil {
-		return unix.EFAULT
-	}
-	return 0
+	return put(r, cmd.Response, &i.reported, 4)
 }
 
 // destroy ends an id and tells its peer. The caller sees to undelivered events.
@@ -243,9 +226,9 @@ func (s *Server) setPath(i *id, v []byte) unix.Errno {
 func (s *Server) DeviceRemoved(d *hca.Device) {
 	var gone []*id
 	for _, p := range s.ids.slots {
-		if p != nil && (*p).port != nil && (*p).port.Device == d && !(*p).closing {
-			gone = append(gone, *p)
-			(*p).state = stRemoved // before their peers hear of it
+		if p != nil && p.port != nil && p.port.Device == d && !p.closing {
+			gone = append(gone, p)
+			p.state = stRemoved // before their peers hear of it
 		}
 	}
 	for _, i := range gone {
@@ -262,9 +245,9 @@ func (s *Server) DeviceRemoved(d *hca.Device) {
 
 // AddressChanged tells the ids of a port that its netdev has a new hardware address, lock held.
 func (s *Server) AddressChanged(p *hca.Port) {
-	for _, slot := range s.ids.slots {
-		if slot != nil && (*slot).port == p && !(*slot).closing {
-			s.emit(*slot, evAddrChange, 0, nil, ece{})
+	for _, i := range s.ids.slots {
+		if i != nil && i.port == p && !i.closing {
+			s.emit(i, evAddrChange, 0, nil, ece{})
 		}
 	}
 }

@@ -31,11 +31,10 @@ func (s *Server) Each(do func(*Info)) {
 		a.write(b)
 		return b
 	}
-	for _, p := range s.ids.slots {
-		if p == nil {
+	for _, i := range s.ids.slots {
+		if i == nil {
 			continue
 		}
-		i := *p
 		dst := storage(&i.dst)
 		if i.port == nil {
 			dst = nil // it stands for the ids that a kernel makes for each device, which have none

@@ -61,17 +61,13 @@ func entry(p *hca.Port, ip netip.Addr, vlan int) (pl place, exact bool) {
 // first returns the port that serves addresses of no particular port: the first active one, else the first.
 func (s *Server) first() *hca.Port {
 	var fallback *hca.Port
-	for _, d := range s.f.Devices {
-		if d.Gone {
-			continue
-		}
-		for _, p := range d.Ports {
-			if p.Active {
-				return p
-			}
-			if fallback == nil {
-				fallback = p
-			}
+	for _, p := range s.f.Ports {
+		switch {
+		case p.Device.Gone:
+		case p.Active:
+			return p
+		case fallback == nil:
+			fallback = p
 		}
 	}
 	return fallback
@@ -110,14 +106,9 @@ func (s *Server) source(a *address) (place, unix.Errno) {
 // locate finds the place of an address: the port whose GID it is, of a VLAN if one is given. Any other address of the
 // machine is the first port's.
 func (s *Server) locate(ip netip.Addr, vlan int) (place, unix.Errno) {
-	for _, d := range s.f.Devices {
-		if d.Gone {
-			continue
-		}
-		for _, p := range d.Ports {
-			if pl, exact := entry(p, ip, vlan); exact {
-				return pl, 0
-			}
+	for _, p := range s.f.Ports {
+		if pl, exact := entry(p, ip, vlan); exact && !p.Device.Gone {
+			return pl, 0
 		}
 	}
 	if vlan != anyVLAN || !ip.IsLoopback() && !s.local(ip) {

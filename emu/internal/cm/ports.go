@@ -63,14 +63,8 @@ func (s *Server) disown(i *id) {
 	}
 	i.owned = false
 	k := portKey{i.ps, i.src.port}
-	list := s.ports[k]
-	for n, o := range list {
-		if o == i {
-			list = append(list[:n], list[n+1:]...)
-			break
-		}
-	}
-	if s.ports[k] = list; len(list) == 0 {
+	s.ports[k] = slices.DeleteFunc(s.ports[k], func(o *id) bool { return o == i })
+	if len(s.ports[k]) == 0 {
 		delete(s.ports, k)
 	}
 }

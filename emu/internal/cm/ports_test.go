@@ -95,7 +95,7 @@ func TestZones(t *testing.T) {
 		{"[fe80::2%10001]:1", "fe80::1", s.f.Devices[0].Ports[0]},
 	} {
 		n := c.resolve(1, psTCP, x.dst)
-		i, _ := s.ids.get(n)
+		i := s.ids.get(n)
 		if i.src.ip.String() != x.src || i.port != x.port || i.remote.port != s.f.Devices[1].Ports[0] {
 			t.Errorf("%s: from %v on %s to %s", x.dst, i.src.ip, i.port.Device.Config.Name,
 				i.remote.port.Device.Config.Name)

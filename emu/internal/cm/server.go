@@ -46,8 +46,8 @@ type Server struct {
 	f     *hca.Fabric
 	files map[string]*file // by the pipe's name
 	names sync.Map         // of files, for those who ask without the lock: each write of a program's
-	ids   table[*id]
-	mcs   table[*mcast]
+	ids   table[id]
+	mcs   table[mcast]
 	ports map[portKey][]*id // the ids that are bound
 	last  uint16            // ephemeral port handed out last
 
@@ -172,6 +172,20 @@ func on[T any](
 	}
 }
 
+// plain is a command about no id, or that finds it itself, with room for least bytes of answer.
+func plain[T any](least int, run func(*Server, *request, *T) unix.Errno) func(*Server, *request) unix.Errno {
+	return func(s *Server, r *request) unix.Errno {
+		if r.out < least {
+			return unix.ENOSPC
+		}
+		v, e := get[T](r)
+		if e != 0 {
+			return e
+		}
+		return run(s, r, &v)
+	}
+}
+
 // pending means that the answer comes later.
 const pending = unix.Errno(1 << 20)
 
@@ -182,8 +196,8 @@ type command struct {
 
 // commands is indexed by RDMA_USER_CM_CMD_*.
 var commands = [...]command{
-	0:  {"CM_CREATE_ID", (*Server).createID},
-	1:  {"CM_DESTROY_ID", (*Server).destroyID},
+	0:  {"CM_CREATE_ID", plain(4, (*Server).createID)},
+	1:  {"CM_DESTROY_ID", plain(4, (*Server).destroyID)},
 	2:  {"CM_BIND_IP", on(36, false, (*Server).bindIP)},
 	3:  {"CM_RESOLVE_IP", on(56, false, (*Server).resolveIP)},
 	4:  {"CM_RESOLVE_ROUTE", on(0, true, (*Server).resolveRoute)},
@@ -194,13 +208,13 @@ var commands = [...]command{
 	9:  {"CM_REJECT", on(0, true, (*Server).reject)},
 	10: {"CM_DISCONNECT", on(0, true, (*Server).disconnect)},
 	11: {"CM_INIT_QP_ATTR", on(8, true, (*Server).initQPAttr)},
-	12: {"CM_GET_EVENT", (*Server).getEvent},
+	12: {"CM_GET_EVENT", plain(eventRespMin, (*Server).getEvent)},
 	13: {"CM_GET_OPTION", nil},
 	14: {"CM_SET_OPTION", on(8, false, (*Server).setOption)},
 	15: {"CM_NOTIFY", on(0, true, (*Server).notify)},
 	16: {"CM_JOIN_IP_MCAST", on(44, true, (*Server).joinIPMcast)},
-	17: {"CM_LEAVE_MCAST", (*Server).leaveMcast},
-	18: {"CM_MIGRATE_ID", (*Server).migrateID},
+	17: {"CM_LEAVE_MCAST", plain(4, (*Server).leaveMcast)},
+	18: {"CM_MIGRATE_ID", plain(0, (*Server).migrateID)},
 	19: {"CM_QUERY", on(8, false, (*Server).query)},
 	20: {"CM_BIND", on(0, false, (*Server).bind)},
 	21: {"CM_RESOLVE_ADDR", on(0, false, (*Server).resolveAddr)},
@@ -305,9 +319,9 @@ func (s *Server) find(fl *file, num uint32) (*id, unix.Errno) {
 
 // any is find for any id.
 func (s *Server) any(fl *file, num uint32) (*id, unix.Errno) {
-	i, ok := s.ids.get(num)
+	i := s.ids.get(num)
 	switch {
-	case !ok:
+	case i == nil:
 		return nil, unix.ENOENT
 	case i.file != fl:
 		return nil, unix.EINVAL
@@ -324,7 +338,7 @@ type table[T any] struct {
 	used  int
 }
 
-func (t *table[T]) add(v T) (uint32, bool) {
+func (t *table[T]) add(v *T) (uint32, bool) {
 	if t.used >= maxIDs {
 		return 0, false
 	}
@@ -334,20 +348,21 @@ func (t *table[T]) add(v T) (uint32, bool) {
 	if t.low == len(t.slots) {
 		t.slots = append(t.slots, nil)
 	}
-	t.slots[t.low] = &v
+	t.slots[t.low] = v
 	t.used++
 	return uint32(t.low), true
 }
 
-func (t *table[T]) get(n uint32) (v T, ok bool) {
-	if uint64(n) >= uint64(len(t.slots)) || t.slots[n] == nil {
-		return v, false
+// get returns what has a number, or nil.
+func (t *table[T]) get(n uint32) *T {
+	if uint64(n) >= uint64(len(t.slots)) {
+		return nil
 	}
-	return *t.slots[n], true
+	return t.slots[n]
 }
 
 func (t *table[T]) drop(n uint32) {
-	if uint64(n) >= uint64(len(t.slots)) || t.slots[n] == nil {
+	if t.get(n) == nil {
 		return
 	}
 	t.slots[n] = nil

@@ -168,16 +168,9 @@ func (i *id) group(a address) (ah uapi.AHAttr, e unix.Errno) {
 	return ah, 0
 }
 
-func (s *Server) leaveMcast(r *request) unix.Errno {
-	if r.out < 4 {
-		return unix.ENOSPC
-	}
-	cmd, e := get[destroyID](r)
-	if e != 0 {
-		return e
-	}
-	mc, ok := s.mcs.get(cmd.ID)
-	if !ok {
+func (s *Server) leaveMcast(r *request, cmd *destroyID) unix.Errno {
+	mc := s.mcs.get(cmd.ID)
+	if mc == nil {
 		return unix.ENOENT
 	}
 	if mc.id.file != r.fl {
@@ -186,8 +179,5 @@ func (s *Server) leaveMcast(r *request) unix.Errno {
 	s.mcs.drop(mc.num)
 	delete(mc.id.mcs, mc)
 	s.drop(r, r.fl, func(ev *event) bool { return ev.mc == mc })
-	if r.c.Write(cmd.Response, uapi.Bytes(&mc.reported)) != nil {
-		return unix.EFAULT
-	}
-	return 0
+	return put(r, cmd.Response, &mc.reported, 4)
 }

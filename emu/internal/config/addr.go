@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -40,9 +41,7 @@ func (g GUID) String() string { b := g.Bytes(); return group(b[:], 2) }
 
 // Bytes returns the GUID in network order.
 func (g GUID) Bytes() (b [8]byte) {
-	for i := range b {
-		b[i] = byte(g >> (56 - 8*i))
-	}
+	binary.BigEndian.PutUint64(b[:], uint64(g))
 	return b
 }
 

@@ -62,27 +62,30 @@ type GID struct {
 	VLAN   int    // 0 = untagged
 }
 
-// Limits are what the device reports and keeps to. C: struct ibv_device_attr.
+// Limits are what the device reports and keeps to, by default what a ConnectX-7 reports. C: struct ibv_device_attr.
+// What may be set is at least 1, unless a device may be without the thing, and at most what the device's own formats
+// have room for: a QPN has 24 bits, a WQE index 16.
 type Limits struct {
-	MaxQP      int    `limit:"max_qp"`
-	MaxQPWR    int    `limit:"max_qp_wr"`
-	MaxSGE     int    `limit:"max_sge"`
-	MaxInline  int    `limit:"max_inline"` // bytes of inline data; a QP that asks for more is granted this
-	MaxCQ      int    `limit:"max_cq"`
-	MaxCQE     int    `limit:"max_cqe"`
-	MaxMR      int    `limit:"max_mr"`
-	MaxMRSize  uint64 `limit:"max_mr_size"` // bytes
-	MaxMW      int    `limit:"max_mw"`
-	MaxPD      int    `limit:"max_pd"`
-	MaxSRQ     int    `limit:"max_srq"`
-	MaxSRQWR   int    `limit:"max_srq_wr"`
-	MaxSRQSGE  int    `limit:"max_srq_sge"`
-	MaxAH      int    `limit:"max_ah"`
-	MaxXRCD    int    `limit:"max_xrcd"`
-	MaxRdAtom  int    `limit:"max_rd_atom"` // outstanding READs and atomics of a QP, either side
-	MaxAtomic  int    `limit:"max_atomic"`  // bytes of the longest atomic; 0 = none
-	MaxMcast   int    `limit:"max_mcast"`   // multicast groups
-	MaxMsgSize uint32 `limit:"max_msg_size"`
-	MaxUAR     int    `limit:"max_uar"`     // doorbell pages of a context
-	MaxDMSize  uint64 `limit:"max_dm_size"` // bytes of device memory
+	MaxQP   int `limit:"max_qp" default:"0x20000" most:"0x400000"`
+	MaxQPWR int `limit:"max_qp_wr" default:"32768" most:"32768"`
+	MaxSGE  int `limit:"max_sge" default:"30" most:"60"`
+	// bytes of inline data; a QP that asks for more is granted this
+	MaxInline  int    `limit:"max_inline" default:"972" least:"0" most:"1000"`
+	MaxCQ      int    `limit:"max_cq" default:"0x1000000" most:"0x1000000"`
+	MaxCQE     int    `limit:"max_cqe" default:"0x3fffff" most:"0x3fffff"`
+	MaxMR      int    `limit:"max_mr" default:"0x1000000" most:"0x1000000"`
+	MaxMRSize  uint64 `limit:"max_mr_size" default:"0xffffffffffffffff"` // bytes
+	MaxMW      int    `limit:"max_mw" default:"0x1000000" least:"0" most:"0x1000000"`
+	MaxPD      int    `limit:"max_pd" default:"0x800000" most:"0x1000000"`
+	MaxSRQ     int    `limit:"max_srq" default:"0x800000" least:"0" most:"0x1000000"`
+	MaxSRQWR   int    `limit:"max_srq_wr" default:"32767" least:"0" most:"32767"`
+	MaxSRQSGE  int    `limit:"max_srq_sge" default:"31" most:"31"`
+	MaxAH      int    `limit:"max_ah" default:"0x7fffffff"`
+	MaxXRCD    int    `limit:"max_xrcd" default:"0x1000000" most:"0x1000000"`
+	MaxRdAtom  int    `limit:"max_rd_atom" default:"16" most:"128"`         // READs and atomics of a QP, each side
+	MaxAtomic  int    `limit:"max_atomic" default:"32" least:"0" most:"32"` // bytes of the longest atomic; 0 = none
+	MaxMcast   int    `limit:"max_mcast" default:"0x200000"`                // multicast groups
+	MaxMsgSize uint32 `limit:"max_msg_size" default:"0x40000000" most:"0x80000000"`
+	MaxUAR     int    `limit:"max_uar" default:"512" most:"4096"`             // doorbell pages of a context
+	MaxDMSize  uint64 `limit:"max_dm_size" default:"0x40000" most:"0x100000"` // bytes of device memory
 }

@@ -196,7 +196,7 @@ func TestNetdevs(t *testing.T) {
 }
 
 func TestModels(t *testing.T) {
-	for _, m := range Models() {
+	for _, m := range models {
 		for _, s := range []string{m.Name, m.Alias, strings.ToUpper(m.Name)} {
 			if got, err := ModelByName(s); err != nil || got != m {
 				t.Errorf("%s: %+v, %v", s, got, err)

@@ -2,7 +2,7 @@ package config
 
 import (
 	"fmt"
-	"math"
+	"reflect"
 	"strconv"
 )
 
@@ -22,30 +22,12 @@ func Default() *Config {
 }
 
 // DefaultLimits returns what a ConnectX-7 reports.
-func DefaultLimits() Limits {
-	return Limits{
-		MaxQP:      131072,
-		MaxQPWR:    32768,
-		MaxSGE:     30,
-		MaxInline:  972,
-		MaxCQ:      1 << 24,
-		MaxCQE:     1<<22 - 1,
-		MaxMR:      1 << 24,
-		MaxMRSize:  math.MaxUint64,
-		MaxMW:      1 << 24,
-		MaxPD:      1 << 23,
-		MaxSRQ:     1 << 23,
-		MaxSRQWR:   32767,
-		MaxSRQSGE:  31,
-		MaxAH:      math.MaxInt32,
-		MaxXRCD:    1 << 24,
-		MaxRdAtom:  16,
-		MaxAtomic:  32,
-		MaxMcast:   1 << 21,
-		MaxMsgSize: 1 << 30,
-		MaxUAR:     512,
-		MaxDMSize:  256 << 10,
+func DefaultLimits() (l Limits) {
+	v := reflect.ValueOf(&l).Elem()
+	for i := range v.NumField() {
+		_ = setLimit(v.Field(i), v.Type().Field(i).Tag.Get("default")) // a test shows that they fit
 	}
+	return l
 }
 
 func newDevice(index int) Device {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -42,13 +43,8 @@ func clip(s string) string {
 }
 
 func list[E enum](names map[E]string) string {
-	var keys []E
-	for k := range names {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	out := make([]string, 0, len(keys))
-	for _, k := range keys {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(names)) {
 		out = append(out, names[k])
 	}
 	return strings.Join(out, ", ")

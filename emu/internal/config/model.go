@@ -33,9 +33,6 @@ var models = []Model{
 	{"BlueField-3", "bf3", 0x2c9, 0xa2dc, 1, "32.39.1002", "MT_0000000884", Width4X, SpeedNDR},
 }
 
-// Models returns the models that can be emulated.
-func Models() []Model { return append([]Model(nil), models...) }
-
 // ModelByName finds a model by its name or alias, whatever the case.
 func ModelByName(s string) (Model, error) {
 	var all []string

@@ -278,18 +278,21 @@ func (l *Limits) Set(key, value string) error {
 			names = append(names, n)
 			continue
 		}
-		u, err := strconv.ParseUint(value, 0, 64)
-		f := v.Field(i)
-		if f.CanInt() && err == nil && u <= 1<<31 {
-			f.SetInt(int64(u))
-		} else if f.CanUint() && err == nil && !f.OverflowUint(u) {
-			f.SetUint(u)
-		} else {
-			return fmt.Errorf("%q is not a number that fits", clip(value))
-		}
-		return nil
+		return setLimit(v.Field(i), value)
 	}
 	return fmt.Errorf("limit %q is none of %s", clip(key), strings.Join(names, ", "))
+}
+
+func setLimit(f reflect.Value, value string) error {
+	u, err := strconv.ParseUint(value, 0, 64)
+	if f.CanInt() && err == nil && u <= 1<<31 {
+		f.SetInt(int64(u))
+	} else if f.CanUint() && err == nil && !f.OverflowUint(u) {
+		f.SetUint(u)
+	} else {
+		return fmt.Errorf("%q is not a number that fits", clip(value))
+	}
+	return nil
 }
 
 // SetLimit changes a limit of all devices, or of one: max_qp=64, mlx5_1:max_qp=64.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -17,32 +18,6 @@ const (
 	maxName    = 63 // IB_DEVICE_NAME_MAX with its zero
 	maxNetdev  = 15
 )
-
-// hardLimits are the limits of the device's own formats, by the limit's name: a QPN has 24 bits, a WQE index 16.
-var hardLimits = map[string]uint64{
-	"max_qp":       1 << 22,
-	"max_qp_wr":    32768,
-	"max_sge":      60,
-	"max_inline":   1000,
-	"max_cq":       1 << 24,
-	"max_cqe":      1<<22 - 1,
-	"max_mr":       1 << 24,
-	"max_mw":       1 << 24,
-	"max_pd":       1 << 24,
-	"max_srq":      1 << 24,
-	"max_srq_wr":   32767,
-	"max_srq_sge":  31,
-	"max_xrcd":     1 << 24,
-	"max_rd_atom":  128,
-	"max_atomic":   32,
-	"max_msg_size": 1 << 31,
-	"max_uar":      4096,
-	"max_dm_size":  1 << 20,
-}
-
-// absent are the limits that are 0 on a device without the thing.
-var absent = map[string]bool{"max_srq": true, "max_srq_wr": true, "max_inline": true, "max_mw": true,
-	"max_atomic": true}
 
 // Validate reports everything that is wrong, each as a [*ValueError].
 func (c *Config) Validate() error {
@@ -95,15 +70,10 @@ func (v *checker) limits(l *Limits) {
 		} else {
 			n = f.Uint()
 		}
-		key := s.Type().Field(i).Tag.Get("limit")
-		hard, ok := hardLimits[key]
-		if !ok {
-			hard = 1<<64 - 1
-		}
-		least := uint64(1)
-		if absent[key] {
-			least = 0
-		}
+		tag := s.Type().Field(i).Tag
+		key := tag.Get("limit")
+		least, _ := strconv.ParseUint(cmp.Or(tag.Get("least"), "1"), 0, 64)
+		hard, _ := strconv.ParseUint(cmp.Or(tag.Get("most"), "0xffffffffffffffff"), 0, 64)
 		v.check(n >= least && n <= hard, key, n, "want %d to %d", least, hard)
 	}
 	v.check(l.MaxAtomic <= 0 || l.MaxAtomic >= 8, "max_atomic", l.MaxAtomic, "want 0 for none, or at least 8 bytes")

@@ -135,16 +135,8 @@ func (b *batch) add(src, dst guest.Mem, from, to []piece, off, n uint64) int {
 			if b.gather() != nil {
 				return badSource
 			}
-			d := b.buf[b.n : b.n+int(k)]
-			switch {
-			case p.zero:
-				clear(d)
-			case p.inl != nil:
-				copy(d, p.inl[skip:])
-			default:
-				if b.err = p.mem.Read(p.va+skip, d); b.err != nil {
-					return badSource
-				}
+			if b.err = p.read(skip, b.buf[b.n:b.n+int(k)]); b.err != nil {
+				return badSource
 			}
 		}
 		b.n += int(k)
@@ -176,18 +168,10 @@ func (b *batch) small(from []piece) bool {
 	k := 0
 	for i := range from {
 		p := &from[i]
-		d := b.tiny[k : k+int(p.n)]
-		switch {
-		case p.inl != nil:
-			copy(d, p.inl)
-		case p.zero:
-			clear(d)
-		case p.n > 0:
-			if b.err = p.mem.Read(p.va, d); b.err != nil {
-				return false
-			}
+		if b.err = p.read(0, b.tiny[k:k+int(p.n)]); b.err != nil {
+			return false
 		}
-		k += len(d)
+		k += int(p.n)
 	}
 	if b.flip >= 0 {
 		b.tiny[0] ^= 1

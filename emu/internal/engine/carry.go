@@ -68,25 +68,21 @@ func (rq *requester) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) v
 				off += k
 				continue
 			}
-			if side := b.add(src, dst, rq.lists.src, nil, off, k); side != okSide {
-				rq.badMemory(qp, side)
+			if !rq.fine(qp, b.add(src, dst, rq.lists.src, nil, off, k)) {
 				return halt
 			}
 			if to[0].far(dst) {
-				if side := b.store(to[0].mem, to[0].va); side != okSide {
-					rq.badMemory(qp, side)
+				if !rq.fine(qp, b.store(to[0].mem, to[0].va)) {
 					return halt
 				}
 				off += k
 				continue
 			}
 			b.siov = append(b.siov, guest.IOV{Base: to[0].va, Len: k})
-		} else if side := b.add(src, dst, rq.lists.src, to, off, k); side != okSide {
-			rq.badMemory(qp, side)
+		} else if !rq.fine(qp, b.add(src, dst, rq.lists.src, to, off, k)) {
 			return halt
 		}
-		if side := rq.batches.commit(); side != okSide {
-			rq.badMemory(qp, side)
+		if !rq.commit(qp) {
 			return halt
 		}
 		off += k

@@ -8,131 +8,94 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
-// Fields that a header action changes. C: MLX5_ACTION_IN_FIELD_OUT_*.
+// field is where a header action finds a field of the frame: bits from the start of a layer, if the frame has that.
+type field struct {
+	width int
+	in    layer
+	at    int
+}
+
+// layer is a header of a frame.
+type layer uint8
+
 const (
-	fieldSrcMACHigh = 0x01
-	fieldSrcMACLow  = 0x02
-	fieldEtherType  = 0x03
-	fieldDstMACHigh = 0x04
-	fieldDstMACLow  = 0x05
-	fieldDSCP       = 0x06
-	fieldTCPFlags   = 0x07
-	fieldTCPSrc     = 0x08
-	fieldTCPDst     = 0x09
-	fieldTTL        = 0x0a
-	fieldUDPSrc     = 0x0b
-	fieldUDPDst     = 0x0c
-	fieldSrcIPv6    = 0x0d // four of them
-	fieldDstIPv6    = 0x11
-	fieldSrcIPv4    = 0x15
-	fieldDstIPv4    = 0x16
-	fieldVLANID     = 0x17
-	fieldHopLimit   = 0x47
-	fieldTCPSeq     = 0x59
-	fieldTCPAck     = 0x5b
-	fieldECN        = 0x73
+	inFrame layer = iota
+	inVLAN        // of the frame, with a tag
+	inType        // 2 bytes before IP, or of the frame without IP
+	inIP          // version 4 or 6: at is that of version 4; version 6 has the field 4 bits before
+	inIPv4
+	inIPv6
+	inTCP
+	inUDP
 )
+
+// fields has those that a header action changes. C: MLX5_ACTION_IN_FIELD_OUT_*.
+var fields = [0x80]field{
+	0x01: {32, inFrame, 6 * 8},   // SMAC_47_16
+	0x02: {16, inFrame, 10 * 8},  // SMAC_15_0
+	0x03: {16, inType, 12 * 8},   // ETHERTYPE
+	0x04: {32, inFrame, 0},       // DMAC_47_16
+	0x05: {16, inFrame, 4 * 8},   // DMAC_15_0
+	0x06: {6, inIP, 8},           // IP_DSCP
+	0x07: {9, inTCP, 12*8 + 7},   // TCP_FLAGS
+	0x08: {16, inTCP, 0},         // TCP_SPORT
+	0x09: {16, inTCP, 2 * 8},     // TCP_DPORT
+	0x0a: {8, inIPv4, 8 * 8},     // IP_TTL
+	0x0b: {16, inUDP, 0},         // UDP_SPORT
+	0x0c: {16, inUDP, 2 * 8},     // UDP_DPORT
+	0x0d: {32, inIPv6, 8 * 8},    // SIPV6_127_96, and three that follow
+	0x0e: {32, inIPv6, 12 * 8},   //
+	0x0f: {32, inIPv6, 16 * 8},   //
+	0x10: {32, inIPv6, 20 * 8},   //
+	0x11: {32, inIPv6, 24 * 8},   // DIPV6_127_96, and three that follow
+	0x12: {32, inIPv6, 28 * 8},   //
+	0x13: {32, inIPv6, 32 * 8},   //
+	0x14: {32, inIPv6, 36 * 8},   //
+	0x15: {32, inIPv4, 12 * 8},   // SIPV4
+	0x16: {32, inIPv4, 16 * 8},   // DIPV4
+	0x17: {12, inVLAN, 14*8 + 4}, // FIRST_VID
+	0x47: {8, inIPv6, 7 * 8},     // IPV6_HOPLIMIT
+	0x59: {32, inTCP, 4 * 8},     // TCP_SEQ_NUM
+	0x5b: {32, inTCP, 8 * 8},     // TCP_ACK_NUM
+	0x73: {2, inIP, 14},          // IP_ECN
+}
 
 // FieldWidth returns the width of a field that header actions can change, 0 if there is none. Registers are none:
 // nothing here reads them.
-func FieldWidth(field uint16) int {
-	switch field {
-	case fieldDSCP:
-		return 6
-	case fieldTCPFlags:
-		return 9
-	case fieldTTL, fieldHopLimit:
-		return 8
-	case fieldECN:
-		return 2
-	case fieldVLANID:
-		return 12
-	case fieldSrcMACLow, fieldDstMACLow, fieldEtherType, fieldTCPSrc, fieldTCPDst, fieldUDPSrc, fieldUDPDst:
-		return 16
-	case fieldSrcMACHigh, fieldDstMACHigh, fieldSrcIPv4, fieldDstIPv4, fieldTCPSeq, fieldTCPAck:
-		return 32
+func FieldWidth(number uint16) int {
+	if int(number) >= len(fields) {
+		return 0
 	}
-	if field >= fieldSrcIPv6 && field < fieldDstIPv6+4 {
-		return 32
-	}
-	return 0
+	return fields[number].width
 }
 
 // fieldAt returns the first bit of a field of the frame, -1 if the frame has no such header.
-func (l *layers) fieldAt(f []byte, field uint16) int {
-	var at int
-	is := true
-	ipv4, ipv6 := l.version == 4, l.version == 6
-	tcp, udp := l.proto == protoTCP && len(f) >= l.l4+20, l.proto == protoUDP && l.ports != nil
-	switch field {
-	case fieldSrcMACHigh:
-		at = 6 * 8
-	case fieldSrcMACLow:
-		at = 10 * 8
-	case fieldDstMACHigh:
-		at = 0
-	case fieldDstMACLow:
-		at = 4 * 8
-	case fieldEtherType:
-		at = 12 * 8
+func (l *layers) fieldAt(f []byte, number uint16) int {
+	at, is, from := fields[number].at, true, 0
+	switch fields[number].in {
+	case inVLAN:
+		is = binary.BigEndian.Uint16(f[12:]) == etherVLAN
+	case inType:
 		if l.version != 0 {
 			at = (l.l3 - 2) * 8
 		}
-	case fieldVLANID:
-		at, is = 14*8+4, binary.BigEndian.Uint16(f[12:]) == etherVLAN
-	case fieldDSCP:
-		if at = l.l3*8 + 8; ipv6 {
-			at = l.l3*8 + 4
+	case inIP:
+		if is, from = l.version != 0, l.l3; l.version == 6 {
+			at -= 4
 		}
-		is = ipv4 || ipv6
-	case fieldECN:
-		if at = l.l3*8 + 14; ipv6 {
-			at = l.l3*8 + 10
-		}
-		is = ipv4 || ipv6
-	case fieldTTL:
-		at, is = (l.l3+8)*8, ipv4
-	case fieldHopLimit:
-		at, is = (l.l3+7)*8, ipv6
-	case fieldSrcIPv4:
-		at, is = (l.l3+12)*8, ipv4
-	case fieldDstIPv4:
-		at, is = (l.l3+16)*8, ipv4
-	case fieldTCPSrc:
-		at, is = l.l4*8, tcp
-	case fieldTCPDst:
-		at, is = (l.l4+2)*8, tcp
-	case fieldTCPSeq:
-		at, is = (l.l4+4)*8, tcp
-	case fieldTCPAck:
-		at, is = (l.l4+8)*8, tcp
-	case fieldTCPFlags:
-		at, is = (l.l4+12)*8+7, tcp
-	case fieldUDPSrc:
-		at, is = l.l4*8, udp
-	case fieldUDPDst:
-		at, is = (l.l4+2)*8, udp
-	default: // a word of an IPv6 address
-		at, is = (l.l3+8+4*int(field-fieldSrcIPv6))*8, ipv6
+	case inIPv4:
+		is, from = l.version == 4, l.l3
+	case inIPv6:
+		is, from = l.version == 6, l.l3
+	case inTCP:
+		is, from = l.proto == protoTCP && len(f) >= l.l4+20, l.l4
+	case inUDP:
+		is, from = l.proto == protoUDP && l.ports != nil, l.l4
 	}
 	if !is {
 		return -1
 	}
-	return at
-}
-
-func getBits(b []byte, at, width int) (v uint32) {
-	for i := at; i < at+width; i++ {
-		v = v<<1 | uint32(b[i/8]>>(7-i%8)&1)
-	}
-	return v
-}
-
-func setBits(b []byte, at, width int, v uint32) {
-	for i := at + width - 1; i >= at; i-- {
-		b[i/8] = b[i/8]&^(0x80>>(i%8)) | byte(v&1)<<(7-i%8)
-		v >>= 1
-	}
+	return from*8 + at
 }
 
 // change does what a rule says to the frame in f.out. It reports whether a frame is left.
@@ -165,9 +128,9 @@ func (f *frames) rewrite(a *hca.FrameAction) bool {
 		low := at + width - int(h.Offset) - length // of the bits that change
 		switch h.Kind {
 		case hca.HeaderSet:
-			setBits(f.out, low, length, h.Value)
+			setBits(f.out, low, length, uint64(h.Value))
 		case hca.HeaderAdd:
-			setBits(f.out, at, width, getBits(f.out, at, width)+h.Value)
+			setBits(f.out, at, width, getBits(f.out, at, width)+uint64(h.Value))
 		case hca.HeaderCopy:
 			if from := l.fieldAt(f.out, h.From); from >= 0 {
 				setBits(f.out, low, length,

@@ -2,7 +2,10 @@
 
 package engine
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Config tunes the loop. The zero value of a field stands for its default.
 type Config struct {
@@ -16,7 +19,7 @@ type Config struct {
 	Turn time.Duration
 	// Batch bounds the WQEs of one queue pair that are executed together, Bounce their bytes.
 	Batch, Bounce int
-	// Strict checks the rules of [Rules] and reports violations to the fabric's Watcher.
+	// Strict checks the rules and reports violations to the fabric's Watcher.
 	Strict bool
 }
 
@@ -24,9 +27,7 @@ type Config struct {
 type Sleep struct{ Idle, Pause time.Duration }
 
 func (c *Config) fill() {
-	if c.Spin == 0 {
-		c.Spin = 2 * time.Microsecond
-	}
+	c.Spin = cmp.Or(c.Spin, 2*time.Microsecond)
 	if len(c.Sleeps) == 0 {
 		c.Sleeps = []Sleep{
 			{2 * time.Millisecond, 15 * time.Microsecond},
@@ -36,13 +37,7 @@ func (c *Config) fill() {
 			{1 << 62, 10 * time.Millisecond},
 		}
 	}
-	if c.Turn == 0 {
-		c.Turn = 60 * time.Microsecond
-	}
-	if c.Batch == 0 {
-		c.Batch = 64
-	}
-	if c.Bounce == 0 {
-		c.Bounce = 256 << 10
-	}
+	c.Turn = cmp.Or(c.Turn, 60*time.Microsecond)
+	c.Batch = cmp.Or(c.Batch, 64)
+	c.Bounce = cmp.Or(c.Bounce, 256<<10)
 }

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
@@ -143,13 +144,7 @@ func (cs *completions) forgetQP(qp *hca.QP) {
 
 // forget drops what was to happen to a CQ.
 func (cs *completions) forget(cq *hca.CQ) {
-	kept := cs.held[:0]
-	for _, p := range cs.held {
-		if p.cq != cq {
-			kept = append(kept, p)
-		}
-	}
-	cs.held = kept
+	cs.held = slices.DeleteFunc(cs.held, func(p pending) bool { return p.cq == cq })
 	cs.toNotify, cs.broken = without(cs.toNotify, cq), without(cs.broken, cq)
 }
 

@@ -13,7 +13,7 @@ import (
 // target finds the DCT that a work request of a DCI names. It returns nil if nothing answers there: a request with a
 // wrong key is dropped like one of a wrong P_Key, so that the requester tries again and gives up.
 func (rt *routes) target(qp *hca.QP, w *wqe) *hca.QP {
-	from := port(qp.Context.Device, int(qp.Attr.Port))
+	from := qp.Port()
 	if from == nil {
 		return nil
 	}

@@ -169,7 +169,7 @@ func TestDCRefused(t *testing.T) {
 	t.Run("destroyed DCT", func(t *testing.T) {
 		r := newDC(t, func(x *attrs) { x.timeout, x.retry = 1, 1 }, qpOpts{})
 		to := r.to(0)
-		if _, e := hca.DestroyCounted[hca.AnyQP](r.b.ctx, r.ts[0].q.Handle); e != 0 {
+		if e := hca.Destroy[hca.AnyQP](r.b.ctx, r.ts[0].q.Handle); e != 0 {
 			t.Fatal(e)
 		}
 		r.i.send(opSend, signaled, 0, to, r.ma.sge(0, 500))
@@ -281,7 +281,7 @@ func TestDCStates(t *testing.T) {
 	refuse(r.i, &hca.QPAttr{}, hca.AttrState, hca.SQD)
 	r.i.modify(&hca.QPAttr{}, 0, hca.Err)
 	r.i.modify(&hca.QPAttr{}, 0, hca.Reset)
-	if _, e := hca.DestroyCounted[hca.AnyQP](n.ctx, q.q.Handle); e != 0 {
+	if e := hca.Destroy[hca.AnyQP](n.ctx, q.q.Handle); e != 0 {
 		t.Error(e)
 	}
 }

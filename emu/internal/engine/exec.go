@@ -157,8 +157,7 @@ func badControl(qp *hca.QP, w *wqe) string {
 func (e *Engine) execute(qp *hca.QP, w *wqe) verdict {
 	switch {
 	case w.opcode == opNOP:
-		e.req.finish(qp, w, 0, 0)
-		return executed
+		return e.req.done(qp, w, 0)
 	case w.opcode == opUMR:
 		return e.req.umr(qp, w)
 	case w.opcode == opTagMatch:

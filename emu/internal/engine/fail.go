@@ -43,6 +43,17 @@ func (rq *requester) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
 	rq.states.toErr(qp)
 }
 
+// commit commits the batch of a QP, or ends the WQE at the tail whose memory is not there.
+func (rq *requester) commit(qp *hca.QP) bool { return rq.fine(qp, rq.batches.commit()) }
+
+// fine ends the WQE at the tail unless the memory of both sides is there.
+func (rq *requester) fine(qp *hca.QP, side int) bool {
+	if side != okSide {
+		rq.badMemory(qp, side)
+	}
+	return side == okSide
+}
+
 // badMemory ends the WQE at the tail whose memory is not there: its own program's, which a send gathers from and a
 // READ scatters to, or the responder's.
 func (rq *requester) badMemory(qp *hca.QP, side int) {

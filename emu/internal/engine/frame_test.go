@@ -49,7 +49,7 @@ func (r *frameRig) rule(to *qp, i hca.FlowInit) *hca.Flow {
 
 // to is the match of an Ethernet address: that of a device's port.
 func (r *frameRig) to(dev int) hca.FlowMatch {
-	m := hca.FlowMatch{Spec: specEth, Value: make([]byte, 16), Mask: make([]byte, 16)}
+	m := hca.FlowMatch{Spec: hca.SpecEth, Value: make([]byte, 16), Mask: make([]byte, 16)}
 	mac := r.f.Devices[dev].Ports[0].Config.MAC
 	copy(m.Value, mac[:])
 	copy(m.Mask, bytes.Repeat([]byte{255}, 6))
@@ -364,10 +364,10 @@ func FuzzHeaders(f *testing.F) {
 		}
 		var h headers
 		h.parse(b)
-		for _, s := range []uint32{specEth, specIPv4, specIPv6, specESP, specTCP, specUDP, specVXLAN, specGRE,
-			specMPLS} {
+		for _, s := range []uint32{hca.SpecEth, hca.SpecIPv4, hca.SpecIPv6, hca.SpecESP, hca.SpecTCP, hca.SpecUDP,
+			hca.SpecVXLAN, hca.SpecGRE, hca.SpecMPLS} {
 			h.fields(s)
-			h.fields(s | specInner)
+			h.fields(s | hca.SpecInner)
 		}
 		h.outer.good(b)
 		h.outer.fill(b, true, true)

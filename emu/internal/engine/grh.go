@@ -41,12 +41,7 @@ func (dg *datagrams) header(from *hca.Port, a *addressVector, n uint64) uint32 {
 		h[6] = 0x40 // do not fragment
 		copy(h[12:], src[12:])
 		copy(h[16:], a.gid[12:])
-		sum := uint32(0)
-		for i := 0; i < 20; i += 2 {
-			sum += uint32(binary.BigEndian.Uint16(h[i:]))
-		}
-		sum = sum&0xffff + sum>>16
-		binary.BigEndian.PutUint16(h[10:], ^uint16(sum&0xffff+sum>>16))
+		binary.BigEndian.PutUint16(h[10:], ^uint16(sum(0, h)))
 		return kind
 	}
 	put32(h, 6<<28|uint32(a.tclass)<<20|a.flow)

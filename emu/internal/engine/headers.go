@@ -2,20 +2,10 @@
 
 package engine
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// Specs of steering rules. C: enum ib_flow_spec_type.
-const (
-	specEth   = 0x20
-	specIPv4  = 0x30
-	specIPv6  = 0x31
-	specESP   = 0x34
-	specTCP   = 0x40
-	specUDP   = 0x41
-	specVXLAN = 0x50
-	specGRE   = 0x51
-	specMPLS  = 0x60
-	specInner = 0x100
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
 // Numbers of protocols.
@@ -199,34 +189,48 @@ func (h *headers) within(f []byte, kind uint16, at int) {
 // fields returns the fields that a spec of a rule compares, nil if the frame has no such header.
 func (h *headers) fields(spec uint32) []byte {
 	l := &h.outer
-	if spec&specInner != 0 {
+	if spec&hca.SpecInner != 0 {
 		l = &h.inner
 	}
-	switch spec &^ specInner {
-	case specEth:
+	switch spec &^ hca.SpecInner {
+	case hca.SpecEth:
 		return l.eth
-	case specIPv4:
+	case hca.SpecIPv4:
 		return l.ipv4
-	case specIPv6:
+	case hca.SpecIPv6:
 		return l.ipv6
-	case specTCP:
+	case hca.SpecTCP:
 		if l.proto == protoTCP {
 			return l.ports
 		}
-	case specUDP:
+	case hca.SpecUDP:
 		if l.proto == protoUDP {
 			return l.ports
 		}
-	case specESP:
+	case hca.SpecESP:
 		return h.esp
-	case specVXLAN:
+	case hca.SpecVXLAN:
 		return h.vxlan
-	case specGRE:
+	case hca.SpecGRE:
 		return h.gre
-	case specMPLS:
+	case hca.SpecMPLS:
 		return h.label
 	}
 	return nil
+}
+
+func getBits(b []byte, at, width int) (v uint64) {
+	for i := at; i < at+width; i++ {
+		v = v<<1 | uint64(b[i/8]>>(7-i%8)&1)
+	}
+	return v
+}
+
+func setBits(b []byte, at, width int, v uint64) {
+	for i := at + width - 1; i >= at; i-- {
+		b[i/8] = b[i/8]&^(0x80>>(i%8)) | byte(v&1)<<(7-i%8)
+		v >>= 1
+	}
 }
 
 // sum adds bytes to a sum in ones' complement.

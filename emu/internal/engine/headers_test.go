@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
 // TestSpecs compares the numbers of specs with those of the C headers, in every release that the table has.
@@ -20,16 +22,16 @@ func TestSpecs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, ours := range map[string]int{
-		"ETH":          specEth,
-		"IPV4":         specIPv4,
-		"IPV6":         specIPv6,
-		"ESP":          specESP,
-		"TCP":          specTCP,
-		"UDP":          specUDP,
-		"VXLAN_TUNNEL": specVXLAN,
-		"GRE":          specGRE,
-		"MPLS":         specMPLS,
-		"INNER":        specInner,
+		"ETH":          hca.SpecEth,
+		"IPV4":         hca.SpecIPv4,
+		"IPV6":         hca.SpecIPv6,
+		"ESP":          hca.SpecESP,
+		"TCP":          hca.SpecTCP,
+		"UDP":          hca.SpecUDP,
+		"VXLAN_TUNNEL": hca.SpecVXLAN,
+		"GRE":          hca.SpecGRE,
+		"MPLS":         hca.SpecMPLS,
+		"INNER":        hca.SpecInner,
 	} {
 		releases := consts["IBV_FLOW_SPEC_"+name]
 		if len(releases) == 0 {

@@ -63,15 +63,7 @@ const (
 type param [hca.MatchSize]byte
 
 // set stores the lowest width bits of v at a place.
-func (p *param) set(at, width int, v uint64) {
-	for i := range width {
-		if b := at + width - 1 - i; v>>i&1 != 0 {
-			p[b/8] |= 0x80 >> (b % 8)
-		} else {
-			p[b/8] &^= 0x80 >> (b % 8)
-		}
-	}
-}
+func (p *param) set(at, width int, v uint64) { setBits(p[:], at, width, v) }
 
 func (p *param) copyTo(at int, b []byte) { copy(p[at/8:], b) }
 

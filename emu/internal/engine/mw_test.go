@@ -163,17 +163,17 @@ func TestWindowRules(t *testing.T) {
 	l := &lab{pair: newPair(t, qpOpts{}, nil)}
 	l.mw, _ = hca.AllocMW(l.b.ctx, l.b.pd.Handle, 2)
 	bound(l, 2)
-	if e := hca.DestroyMR(l.b.ctx, l.mb.key.Handle); e != unix.EBUSY {
+	if e := hca.Destroy[*hca.MKey](l.b.ctx, l.mb.key.Handle); e != unix.EBUSY {
 		t.Errorf("deregistration below a window: %v", e)
 	}
 	read(l)
 	l.acq.want(0, 64)
-	if e := hca.DestroyMW(l.b.ctx, l.mw.Handle); e != 0 {
+	if e := hca.Destroy[*hca.MKey](l.b.ctx, l.mw.Handle); e != 0 {
 		t.Error(e)
 	}
 	read(l)
 	l.acq.wantErr(cqeReqErr, synRemoteAccess)
-	if e := hca.DestroyMR(l.b.ctx, l.mb.key.Handle); e != 0 {
+	if e := hca.Destroy[*hca.MKey](l.b.ctx, l.mb.key.Handle); e != 0 {
 		t.Errorf("deregistration after the window: %v", e)
 	}
 

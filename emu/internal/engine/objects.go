@@ -19,14 +19,7 @@ func (e *Engine) UARAdded(u *hca.UAR) {
 }
 
 // UARRemoved stops watching a doorbell page.
-func (e *Engine) UARRemoved(u *hca.UAR) {
-	for i, p := range e.pages {
-		if p == u {
-			e.pages = append(e.pages[:i], e.pages[i+1:]...)
-			return
-		}
-	}
-}
+func (e *Engine) UARRemoved(u *hca.UAR) { e.pages = without(e.pages, u) }
 
 // QPCreated makes a QP known.
 func (e *Engine) QPCreated(qp *hca.QP) {

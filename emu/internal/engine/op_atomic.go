@@ -50,25 +50,14 @@ func (v *operand) from(b []byte, order binary.ByteOrder) {
 	}
 }
 
-// to writes them in the program's.
-func (v *operand) to(b []byte) {
+// to writes them in that of the program or of the wire.
+func (v *operand) to(b []byte, order binary.ByteOrder) {
 	if len(b) == 4 {
-		binary.NativeEndian.PutUint32(b, uint32(v[0]))
+		order.PutUint32(b, uint32(v[0]))
 		return
 	}
 	for i := range len(b) / 8 {
-		binary.NativeEndian.PutUint64(b[i*8:], v[i])
-	}
-}
-
-// toBigEndian writes them big-endian.
-func (v *operand) toBigEndian(b []byte) {
-	if len(b) == 4 {
-		binary.BigEndian.PutUint32(b, uint32(v[0]))
-		return
-	}
-	for i := range len(b) / 8 {
-		binary.BigEndian.PutUint64(b[i*8:], v[i])
+		order.PutUint64(b[i*8:], v[i])
 	}
 }
 
@@ -132,15 +121,15 @@ func (rs *responder) atomic(x *exchange) verdict {
 	var v operand
 	v.from(old, binary.NativeEndian)
 	if changed := w.apply(v); changed != v && !target.zero {
-		var to [32]byte
-		changed.to(to[:w.asize])
-		if b.err = target.mem.Write(target.va, to[:w.asize]); b.err != nil {
+		to := b.tiny[32:][:w.asize]
+		changed.to(to, binary.NativeEndian)
+		if b.err = target.mem.Write(target.va, to); b.err != nil {
 			rs.req.badMemory(x.qp, badSource)
 			return halt
 		}
 	}
 	if w.bigEndianReply() {
-		v.toBigEndian(old)
+		v.to(old, binary.BigEndian)
 	}
 	inCQE := x.resultInCQE()
 	if !inCQE {

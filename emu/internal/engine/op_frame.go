@@ -69,7 +69,7 @@ func (sw *switcher) frame(qp *hca.QP, w *wqe) verdict {
 	}
 	list, bad := sw.lists.localList(qp, w, sw.lists.src[:0], 0)
 	sw.lists.src = list
-	from := port(qp.Context.Device, int(qp.Attr.Port))
+	from := qp.Port()
 	switch {
 	case bad != 0:
 		return sw.req.failed(qp, w, bad)
@@ -82,8 +82,7 @@ func (sw *switcher) frame(qp *hca.QP, w *wqe) verdict {
 	}
 	if n := int(w.n) + len(w.eth.header); w.opcode != opTSO && n > from.MaxFrame() {
 		sw.strict.longFrame(qp, w, n, from)
-		sw.req.finish(qp, w, uint64(n), 0)
-		return executed
+		return sw.req.done(qp, w, uint64(n))
 	}
 	if !sw.gatherFrame(qp, w) {
 		sw.req.badMemory(qp, badSource)
@@ -100,8 +99,7 @@ func (sw *switcher) frame(qp *hca.QP, w *wqe) verdict {
 		sw.strict.badWQE(qp, w, RuleEthSegment)
 		return sw.req.failed(qp, w, synLocalQPOp)
 	}
-	sw.req.finish(qp, w, w.n+uint64(len(w.eth.header)), 0)
-	return executed
+	return sw.req.done(qp, w, w.n+uint64(len(w.eth.header)))
 }
 
 // gatherFrame puts the bytes of a WQE in frames.buf.

@@ -28,8 +28,7 @@ func (rq *requester) configure(qp *hca.QP, w *wqe, k *hca.MKey) verdict {
 	}
 	if ctx[0]&contextFree != 0 {
 		k.Free, k.Layout, k.Len = true, hca.Layout{}, 0
-		rq.finish(qp, w, 0, 0)
-		return executed
+		return rq.done(qp, w, 0)
 	}
 	if n := int(binary.BigEndian.Uint16(b[4:])) * 16; n > 0 {
 		l, ok := layout(b[112:], n)
@@ -67,8 +66,7 @@ func (rq *requester) configure(qp *hca.QP, w *wqe, k *hca.MKey) verdict {
 		k.Key = k.Key&^0xff | uint32(ctx[7])
 	}
 	k.Free = false
-	rq.finish(qp, w, 0, 0)
-	return executed
+	return rq.done(qp, w, 0)
 }
 
 // layout reads the n bytes of a layout: entries of a length, a key and an address; or a head with the number of

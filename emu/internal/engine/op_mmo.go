@@ -44,6 +44,5 @@ func (rq *requester) copyMemory(qp *hca.QP, w *wqe) verdict {
 	if v := rq.carry(qp, w, qp.Mem, qp.Mem, n[1]); v != proceed {
 		return v
 	}
-	rq.finish(qp, w, n[1], 0)
-	return executed
+	return rq.done(qp, w, n[1])
 }

@@ -26,11 +26,8 @@ func (rs *responder) send(x *exchange) verdict {
 			return rs.refused(x, synRemoteAccess, 0)
 		}
 	}
-	switch rs.lists.scatterList(x.peer.Context.Device, x.pd, x.recv.segs, 0, w.n) {
-	case synLocalProt:
-		return rs.refused(x, synRemoteOp, synLocalProt)
-	case synLocalLength:
-		return rs.refused(x, synRemoteInval, synLocalLength)
+	if v := rs.scatter(x, x.pd, x.recv.segs, w.n); v != proceed {
+		return v
 	}
 	inCQE := x.payloadInCQE()
 	if inCQE {

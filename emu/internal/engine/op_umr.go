@@ -57,15 +57,13 @@ func (rq *requester) umr(qp *hca.QP, w *wqe) verdict {
 		if key.Kind == hca.KeyMW2 || !key.Free {
 			key.Unbind()
 		}
-		rq.finish(qp, w, 0, 0)
-		return executed
+		return rq.done(qp, w, 0)
 	}
 	n := binary.BigEndian.Uint64(ctx[24:])
 	if n == 0 && key.Kind == hca.KeyMW1 && mask&maskLen == 0 { // a bind of no length
 		key.Unbind()
 		key.Key = key.Key&^0xff | uint32(ctx[7])
-		rq.finish(qp, w, 0, 0)
-		return executed
+		return rq.done(qp, w, 0)
 	}
 	if len(b) < 128 || mask&maskLen == 0 || mask&maskAddr == 0 {
 		return rq.failed(qp, w, synLocalQPOp)
@@ -106,8 +104,7 @@ func (rq *requester) bind(qp *hca.QP, w *wqe, key *hca.MKey) verdict {
 		qpn = qp.Num
 	}
 	key.Bind(mr, at, addr, n, access, qpn, uint8(variant))
-	rq.finish(qp, w, 0, 0)
-	return executed
+	return rq.done(qp, w, 0)
 }
 
 // invalidate is what a SEND with invalidate does to a key of the responder.

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
@@ -35,10 +36,8 @@ func (l *readyList) first() *hca.QP {
 func (l *readyList) remove(qp *hca.QP) { l.qps = without(l.qps, qp) }
 
 func without[T any](s []*T, x *T) []*T {
-	for i, p := range s {
-		if p == x {
-			return append(s[:i], s[i+1:]...)
-		}
+	if i := slices.Index(s, x); i >= 0 {
+		return slices.Delete(s, i, i+1)
 	}
 	return s
 }

@@ -39,7 +39,12 @@ func (rq *requester) request(x *exchange) verdict {
 
 // lost completes a request of an unreliable transport that nobody receives.
 func (rq *requester) lost(x *exchange) verdict {
-	rq.finish(x.qp, x.w, x.w.n, 0)
+	return rq.done(x.qp, x.w, x.w.n)
+}
+
+// done is [requester.finish] where that is all, and the PSN stays.
+func (rq *requester) done(qp *hca.QP, w *wqe, n uint64) verdict {
+	rq.finish(qp, w, n, 0)
 	return executed
 }
 

@@ -95,6 +95,17 @@ func (rs *responder) nextReceive(x *exchange) verdict {
 	return halt
 }
 
+// scatter puts where n bytes of a message go in lists.dst, if the receive takes them.
+func (rs *responder) scatter(x *exchange, pd *hca.PD, segs []byte, n uint64) verdict {
+	switch rs.lists.scatterList(x.peer.Context.Device, pd, segs, 0, n) {
+	case synLocalProt:
+		return rs.refused(x, synRemoteOp, synLocalProt)
+	case synLocalLength:
+		return rs.refused(x, synRemoteInval, synLocalLength)
+	}
+	return proceed
+}
+
 // received completes the receive of a message; with inCQE the payload goes from b.tiny into the completion.
 func (rs *responder) received(x *exchange, op uint8, inCQE bool) (p *pending) {
 	if x.cq != nil {

@@ -182,13 +182,13 @@ func (r *rig) nodeOf(dev, pid int) *node {
 	}
 	r.t.Cleanup(func() { _ = file.Close() })
 	n := &node{r: r, ctx: r.f.Devices[dev].Open(pid, file)}
-	p, evt, err := guest.NewPipe()
+	p, evt, err := guest.NewPipe(false)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { evt.Close(); _ = p.Close() })
 	n.evt = evt
-	async, aevt, err := guest.NewPipe()
+	async, aevt, err := guest.NewPipe(false)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ type mr struct {
 
 func (n *node) mr(size int, access hca.Access) *mr {
 	b := n.r.a.alloc(size)
-	k, e := hca.RegMR(n.ctx, n.pd.Handle, va(b), uint64(size), va(b), access)
+	k, e := hca.RegMR(n.ctx, 0, n.pd.Handle, va(b), uint64(size), va(b), access)
 	return &mr{b, try(n.r, k, e)}
 }
 

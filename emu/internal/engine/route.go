@@ -23,8 +23,7 @@ func (rt *routes) peer(qp *hca.QP) *hca.QP {
 }
 
 func (rt *routes) route(qp *hca.QP) *hca.QP {
-	d := qp.Context.Device
-	from, to := port(d, int(qp.Attr.Port)), rt.destination(&qp.Attr.AH)
+	from, to := qp.Port(), rt.destination(&qp.Attr.AH)
 	if from == nil || to == nil || !from.Active || !to.Active || to.Device.Gone ||
 		!from.Reaches(to, qp.Attr.AH.Global) {
 		return nil
@@ -55,13 +54,6 @@ func (rt *routes) route(qp *hca.QP) *hca.QP {
 // samePKey reports whether two P_Keys are of one partition, and one of them is a full member.
 func samePKey(a, b uint16) bool { return a&0x7fff == b&0x7fff && (a|b)&0x8000 != 0 }
 
-func port(d *hca.Device, n int) *hca.Port {
-	if n < 1 || n > len(d.Ports) {
-		return nil
-	}
-	return d.Ports[n-1]
-}
-
 // destination returns the port that an address leads to: by LID if it has one, else by GID.
 func (rt *routes) destination(a *hca.AHAttr) *hca.Port {
 	if a.DLID != 0 {
@@ -72,6 +64,5 @@ func (rt *routes) destination(a *hca.AHAttr) *hca.Port {
 	if !a.Global {
 		return nil
 	}
-	p, _ := rt.f.PortByGID(&a.DGID)
-	return p
+	return rt.f.PortByGID(&a.DGID)
 }

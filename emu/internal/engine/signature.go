@@ -87,7 +87,7 @@ func sign(d *hca.SigDomain, i int, data []byte, sig []byte) {
 		guard = 0xffff
 	}
 	if d.Sum {
-		guard = ipSum(guard, data)
+		guard = ^uint16(sum(uint32(guard), data)) // as of the Internet protocols
 	} else {
 		guard = t10(guard, data)
 	}
@@ -117,18 +117,6 @@ func t10(crc uint16, data []byte) uint16 {
 		crc = crc<<8 ^ t10Table[byte(crc>>8)^b]
 	}
 	return crc
-}
-
-// ipSum is the checksum of the Internet protocols, which begins with first.
-func ipSum(first uint16, data []byte) uint16 {
-	sum := uint64(first)
-	for i := 0; i+1 < len(data); i += 2 {
-		sum += uint64(binary.BigEndian.Uint16(data[i:]))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }
 
 // Parts of a signature of T10-DIF, as bytes of a mask, and syndromes. C: MLX5DV_SIG_MASK_*, MLX5_SIGERR_CQE_SYNDROME_*.

@@ -127,14 +127,7 @@ func gather(list []piece) (data []byte, err error) {
 	for i := range list {
 		p := &list[i]
 		d := make([]byte, p.n)
-		switch {
-		case p.zero || p.n == 0:
-		case p.inl != nil:
-			copy(d, p.inl)
-		default:
-			err = p.mem.Read(p.va, d)
-		}
-		if err != nil {
+		if err = p.read(0, d); err != nil {
 			return nil, err
 		}
 		data = append(data, d...)
@@ -201,6 +194,5 @@ func (rq *requester) setPSV(qp *hca.QP, w *wqe) verdict {
 	if !qp.Context.Device.HasPSV(binary.BigEndian.Uint32(w.umr), qp.PD) {
 		return rq.failed(qp, w, synLocalQPOp)
 	}
-	rq.finish(qp, w, 0, 0)
-	return executed
+	return rq.done(qp, w, 0)
 }

@@ -45,23 +45,19 @@ rules:
 	}
 	mac := config.MAC(f.out[:6])
 	known := sw.routes.portOf(mac)
-	for _, d := range sw.f.Devices {
-		for _, to := range d.Ports {
-			if !d.Gone && linked(from, to) && (known == nil || known == to) && (to != from || known == to ||
-				mac[0]&1 != 0) {
-				sw.steer(qp, to, to == from)
-			}
+	for _, to := range sw.f.Ports {
+		if !to.Device.Gone && linked(from, to) && (known == nil || known == to) && (to != from || known == to ||
+			mac[0]&1 != 0) {
+			sw.steer(qp, to, to == from)
 		}
 	}
 }
 
 // portOf returns the port that has an address, or nil.
 func (rt *routes) portOf(mac config.MAC) *hca.Port {
-	for _, d := range rt.f.Devices {
-		for _, p := range d.Ports {
-			if p.Config.LinkLayer == config.Ethernet && p.Config.MAC == mac && !d.Gone {
-				return p
-			}
+	for _, p := range rt.f.Ports {
+		if p.Config.LinkLayer == config.Ethernet && p.Config.MAC == mac && !p.Device.Gone {
+			return p
 		}
 	}
 	return nil

@@ -22,7 +22,11 @@ type checks struct {
 
 func (s *checks) on() bool { return s.c.Strict && s.f.Watch != nil }
 
-func (s *checks) violate(pid int, rule, detail string) { s.f.Watch.Violation(pid, rule, detail) }
+func (s *checks) violate(pid int, rule, detail string) {
+	if s.on() {
+		s.f.Watch.Violation(pid, rule, detail)
+	}
+}
 
 // violateQP reports a violation by the program of a QP.
 func (s *checks) violateQP(qp *hca.QP, rule, detail string) {

@@ -16,8 +16,8 @@ func (s *checks) ethernet(qp *hca.QP, w *wqe) bool {
 	case total < etherHeader:
 		rule = RuleFrameSize
 	}
-	if !s.on() {
-		return rule == ""
+	if rule == "" && !w.eth.odd {
+		return true
 	}
 	detail := ", WQE " + u(uint32(w.idx)) + ": "
 	switch rule {
@@ -39,8 +39,6 @@ func (s *checks) ethernet(qp *hca.QP, w *wqe) bool {
 
 // longFrame is a frame that its port does not send.
 func (s *checks) longFrame(qp *hca.QP, w *wqe, n int, from *hca.Port) {
-	if s.on() {
-		s.violateQP(qp, RuleFrameSize, ", WQE "+u(uint32(w.idx))+": "+u(uint32(n))+" bytes, the port sends "+
-			u(uint32(from.MaxFrame())))
-	}
+	s.violateQP(qp, RuleFrameSize, ", WQE "+u(uint32(w.idx))+": "+u(uint32(n))+" bytes, the port sends "+
+		u(uint32(from.MaxFrame())))
 }

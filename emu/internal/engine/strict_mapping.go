@@ -82,9 +82,6 @@ func (s *checks) compareMapping(k *hca.MKey) {
 
 // memoryGone is memory of a region that was not there when a WQE moved data: the program's own, or the responder's.
 func (s *checks) memoryGone(qp *hca.QP, w *wqe, owner guest.Mem) {
-	if !s.on() {
-		return
-	}
 	s.violate(owner.PID, RuleMRUnmapped,
 		"QP 0x"+hex(qp.Num)+", WQE "+u(uint32(w.idx))+": memory of a registered region is gone")
 }

@@ -10,25 +10,19 @@ import (
 
 // sendState is a send that was posted before its QP is ready to send.
 func (s *checks) sendState(qp *hca.QP) {
-	if s.on() {
-		s.violateQP(qp, RulePostState, " is in "+qp.State.String()+", a send needs RTS")
-	}
+	s.violateQP(qp, RulePostState, " is in "+qp.State.String()+", a send needs RTS")
 }
 
 // outstanding is a READ or an atomic beyond the resources of the responder.
 func (s *checks) outstanding(qp *hca.QP, own, most uint8) {
-	if s.on() {
-		s.violateQP(qp, RuleRdAtomic, ": max_rd_atomic is "+u(uint32(own))+", max_dest_rd_atomic of the peer "+
-			u(uint32(most))+", and more are outstanding")
-	}
+	s.violateQP(qp, RuleRdAtomic, ": max_rd_atomic is "+u(uint32(own))+", max_dest_rd_atomic of the peer "+
+		u(uint32(most))+", and more are outstanding")
 }
 
 // sendAhead is a send doorbell record that is too far ahead.
 func (s *checks) sendAhead(qp *hca.QP) {
-	if s.on() {
-		ahead := qp.Run.Announced - qp.Run.Tail
-		s.violateQP(qp, RuleSQAhead, ": "+u(ahead)+" blocks are announced, the send queue has "+u(qp.SQ.Count))
-	}
+	ahead := qp.Run.Announced - qp.Run.Tail
+	s.violateQP(qp, RuleSQAhead, ": "+u(ahead)+" blocks are announced, the send queue has "+u(qp.SQ.Count))
 }
 
 // receives comes when a receive doorbell record moved.
@@ -66,42 +60,32 @@ func (s *checks) emptySegment(srq *hca.SRQ, segs []byte) {
 
 // unreadable is a queue, send or receive, that cannot be read.
 func (s *checks) unreadable(qp *hca.QP, queue string) {
-	if s.on() {
-		s.violateQP(qp, RuleRingUnmapped, ": its "+queue+" queue or doorbell record cannot be read")
-	}
+	s.violateQP(qp, RuleRingUnmapped, ": its "+queue+" queue or doorbell record cannot be read")
 }
 
 func (s *checks) unreadableSRQ(srq *hca.SRQ) {
-	if s.on() {
-		s.violate(srq.Mem.PID, RuleRingUnmapped,
-			"SRQ 0x"+hex(srq.Num)+": its ring or doorbell record cannot be read")
-	}
+	s.violate(srq.Mem.PID, RuleRingUnmapped,
+		"SRQ 0x"+hex(srq.Num)+": its ring or doorbell record cannot be read")
 }
 
 func (s *checks) unwritable(cq *hca.CQ) {
-	if s.on() {
-		s.violateCQ(cq, RuleRingUnmapped, "its ring cannot be written")
-	}
+	s.violateCQ(cq, RuleRingUnmapped, "its ring cannot be written")
 }
 
 // overrun is a completion that finds its CQ full.
 func (s *checks) overrun(cq *hca.CQ) {
-	if s.on() {
-		s.violateCQ(cq, RuleCQOverrun, u(cq.Entries)+" entries are taken: poll more often or create it larger")
-	}
+	s.violateCQ(cq, RuleCQOverrun, u(cq.Entries)+" entries are taken: poll more often or create it larger")
 }
 
 // consumer is a consumer index that passed the producer's.
 func (s *checks) consumer(cq *hca.CQ, v uint32) {
-	if s.on() {
-		s.violateCQ(cq, RuleCQConsumer, "consumer index "+u(v)+" is beyond the producer's "+u(cq.Run.PI&0xffffff))
-	}
+	s.violateCQ(cq, RuleCQConsumer, "consumer index "+u(v)+" is beyond the producer's "+u(cq.Run.PI&0xffffff))
 }
 
 // armed comes with an arming whose sequence number is not the next. One behind is a program that arms again before it
 // read the event: the event is its answer.
 func (s *checks) armed(cq *hca.CQ, sn uint8) {
-	if want := cq.Run.SN; s.on() && sn != (want-1)&3 {
+	if want := cq.Run.SN; sn != (want-1)&3 {
 		s.violateCQ(cq, RuleCQArmSequence, "armed with sequence number "+u(uint32(sn))+", want "+u(uint32(want)))
 	}
 }

@@ -10,18 +10,12 @@ import (
 
 // badControl is a control segment that does not fit its queue.
 func (s *checks) badControl(qp *hca.QP, w *wqe, rule string) {
-	if !s.on() {
-		return
-	}
 	s.violateQP(qp, rule, ", block "+u(qp.Run.Tail&0xffff)+": index "+u(uint32(w.idx))+", QPN 0x"+hex(w.qpn)+
 		", opcode 0x"+hex(uint32(w.opcode))+", size "+u(uint32(w.size)))
 }
 
 // badWQE is a WQE that cannot be parsed, or not executed by its transport.
 func (s *checks) badWQE(qp *hca.QP, w *wqe, rule string) {
-	if !s.on() {
-		return
-	}
 	s.violateQP(qp, rule, " ("+qp.Type.String()+"), WQE "+u(uint32(w.idx))+": opcode 0x"+hex(uint32(w.opcode))+
 		", "+u(uint32(w.size))+" bytes")
 }

@@ -47,17 +47,8 @@ func (ls *lists) peek(b []byte) bool {
 	for i := range ls.src {
 		p := &ls.src[i]
 		n := min(int(p.n), len(b))
-		switch {
-		case n == 0:
-			continue
-		case p.inl != nil:
-			copy(b, p.inl[:n])
-		case p.zero:
-			clear(b[:n])
-		default:
-			if ls.b.err = p.mem.Read(p.va, b[:n]); ls.b.err != nil {
-				return false
-			}
+		if ls.b.err = p.read(0, b[:n]); ls.b.err != nil {
+			return false
 		}
 		b = b[n:]
 	}
@@ -118,11 +109,8 @@ func (rs *responder) tagged(x *exchange) verdict {
 
 // fillTag moves n bytes of a message into the buffer of a tag.
 func (rs *responder) fillTag(x *exchange, index uint16, n uint64) verdict {
-	switch rs.lists.scatterList(x.peer.Context.Device, x.srq.PD, x.srq.Run.Tags.List[index].Data[:], 0, n) {
-	case synLocalProt:
-		return rs.refused(x, synRemoteOp, synLocalProt)
-	case synLocalLength:
-		return rs.refused(x, synRemoteInval, synLocalLength)
+	if v := rs.scatter(x, x.srq.PD, x.srq.Run.Tags.List[index].Data[:], n); v != proceed {
+		return v
 	}
 	return rs.req.carry(x.qp, x.w, x.qp.Mem, x.mem, n)
 }
@@ -138,8 +126,7 @@ func (rs *responder) tmDone(x *exchange, opcode, op uint8, index uint16, head []
 
 // takeTag takes a tag out of the list when its message is in memory.
 func (rs *responder) takeTag(x *exchange, index uint16) verdict {
-	if side := rs.batches.commit(); side != okSide {
-		rs.req.badMemory(x.qp, side)
+	if !rs.req.commit(x.qp) {
 		return halt
 	}
 	x.srq.Run.Tags.Remove(index)
@@ -152,18 +139,14 @@ func (rs *responder) untagged(x *exchange, op uint8) verdict {
 	if v := rs.nextReceive(x); v != proceed {
 		return v
 	}
-	switch rs.lists.scatterList(x.peer.Context.Device, x.pd, x.recv.segs, 0, x.w.n) {
-	case synLocalProt:
-		return rs.refused(x, synRemoteOp, synLocalProt)
-	case synLocalLength:
-		return rs.refused(x, synRemoteInval, synLocalLength)
+	if v := rs.scatter(x, x.pd, x.recv.segs, x.w.n); v != proceed {
+		return v
 	}
 	if v := rs.req.carry(x.qp, x.w, x.qp.Mem, x.mem, x.w.n); v != proceed {
 		return v
 	}
 	rs.received(x, sendCompletion(x.w), false).tmCQE(op, 0, nil)
-	if side := rs.batches.commit(); side != okSide {
-		rs.req.badMemory(x.qp, side)
+	if !rs.req.commit(x.qp) {
 		return halt
 	}
 	rs.req.acknowledged(x)

@@ -56,7 +56,7 @@ func (a *addressVector) fillPrefix(from *hca.Port) {
 func (dg *datagrams) datagram(qp *hca.QP, w *wqe) verdict {
 	list, bad := dg.lists.localList(qp, w, dg.lists.src[:0], 0)
 	dg.lists.src = list
-	from := port(qp.Context.Device, int(qp.Attr.Port))
+	from := qp.Port()
 	switch {
 	case bad != 0:
 		return dg.req.failed(qp, w, bad)
@@ -78,8 +78,7 @@ func (dg *datagrams) datagram(qp *hca.QP, w *wqe) verdict {
 	if v != proceed {
 		return v
 	}
-	dg.req.finish(qp, w, w.n, 0)
-	return executed
+	return dg.req.done(qp, w, w.n)
 }
 
 func (dg *datagrams) unicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {
@@ -110,7 +109,7 @@ func (dg *datagrams) multicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVec
 		if peer.Run.Dead {
 			continue
 		}
-		to := port(peer.Context.Device, int(peer.Attr.Port))
+		to := peer.Port()
 		if to == nil || !linked(from, to) {
 			continue
 		}

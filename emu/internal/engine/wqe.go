@@ -36,6 +36,19 @@ type piece struct {
 // region of another process.
 func (p *piece) far(m guest.Mem) bool { return p.mem != m && p.inl == nil && !p.zero }
 
+// read fills b with bytes of a piece, from off on.
+func (p *piece) read(off uint64, b []byte) error {
+	switch {
+	case p.zero:
+		clear(b)
+	case p.inl != nil:
+		copy(b, p.inl[off:])
+	case len(b) > 0:
+		return p.mem.Read(p.va+off, b)
+	}
+	return nil
+}
+
 type sge struct {
 	addr uint64
 	n    uint32

@@ -20,9 +20,9 @@ func MapBuffer(pid, fd int, off, n uint64, memfds bool) (b []byte, skip uint64, 
 	case !strings.HasPrefix(name, "/dmabuf:") && !(memfds && strings.HasPrefix(name, "/memfd:")):
 		return nil, 0, unix.EINVAL
 	}
-	f, e := takeFD(pid, fd)
-	if e != 0 {
-		return nil, 0, e
+	f, err := TakeFD(pid, fd)
+	if err != nil {
+		return nil, 0, unix.EBADF
 	}
 	defer unix.Close(f)
 	size, err := unix.Seek(f, 0, 2)
@@ -41,16 +41,16 @@ func MapBuffer(pid, fd int, off, n uint64, memfds bool) (b []byte, skip uint64, 
 	return b, skip, 0
 }
 
-// takeFD returns a descriptor of ours for a process's.
-func takeFD(pid, fd int) (int, unix.Errno) {
+// TakeFD returns a descriptor of ours for that of a process, which any of its threads names.
+func TakeFD(tid, fd int) (int, error) {
+	pid, err := TGID(tid)
+	if err != nil {
+		return -1, err
+	}
 	p, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return -1, unix.ESRCH
+		return -1, err
 	}
 	defer unix.Close(p)
-	f, err := unix.PidfdGetfd(p, fd, 0)
-	if err != nil {
-		return -1, unix.EBADF
-	}
-	return f, 0
+	return unix.PidfdGetfd(p, fd, 0)
 }

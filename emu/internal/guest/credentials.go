@@ -3,7 +3,6 @@
 package guest
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"sync"
@@ -48,12 +47,7 @@ type image [4]uint64
 
 func imageOf(pid int) (m image) {
 	const started, code, stack, args = 19, 23, 25, 45 // after the name
-	var buf [1024]byte
-	b, e := readProc(pid, "stat", -1, buf[:])
-	if e != 0 {
-		return m
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	f := Stat(pid)
 	for i, n := range []int{started, code, stack, args} {
 		if n < len(f) {
 			m[i], _ = strconv.ParseUint(string(f[n]), 10, 64)

@@ -256,7 +256,7 @@ func TestFileOpens(t *testing.T) {
 }
 
 func TestPipe(t *testing.T) {
-	p, r, err := NewPipe()
+	p, r, err := NewPipe(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func BenchmarkProc(b *testing.B) {
 
 // TestPackets reads packet by packet, and is told when there is no room.
 func TestPackets(t *testing.T) {
-	p, r, err := NewPackets()
+	p, r, err := NewPackets(false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"errors"
 	"os"
 	"strconv"
 	"sync"
@@ -23,11 +24,14 @@ type Pipe struct {
 	close  func()
 }
 
-// NewPipe makes a pipe of bytes. The caller closes readEnd after it was installed in the program.
-func NewPipe() (p *Pipe, readEnd *os.File, err error) { return newPipe(0) }
+// NewPipe makes a pipe of bytes, whose reading end does not block if nonblock is set. The caller closes readEnd after
+// it was installed in the program.
+func NewPipe(nonblock bool) (p *Pipe, readEnd *os.File, err error) { return newPipe(0, nonblock) }
 
 // NewPackets makes a pipe of packets: each read gets one.
-func NewPackets() (p *Pipe, readEnd *os.File, err error) { return newPipe(unix.O_DIRECT) }
+func NewPackets(nonblock bool) (p *Pipe, readEnd *os.File, err error) {
+	return newPipe(unix.O_DIRECT, nonblock)
+}
 
 // MaxPacket is the longest packet, PIPE_BUF.
 const MaxPacket = 4096
@@ -43,7 +47,7 @@ func (p *Pipe) Packet(b []byte) bool {
 	return err == nil && n == len(b)
 }
 
-func newPipe(flags int) (p *Pipe, readEnd *os.File, err error) {
+func newPipe(flags int, nonblock bool) (p *Pipe, readEnd *os.File, err error) {
 	w, err := watch()
 	if err != nil {
 		return nil, nil, err
@@ -52,9 +56,10 @@ func newPipe(flags int) (p *Pipe, readEnd *os.File, err error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|flags); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
+	readEnd = os.NewFile(uintptr(fds[0]), "pipe")
 	var st unix.Stat_t
 	if err = unix.Fstat(fds[1], &st); err == nil {
-		err = unix.SetNonblock(fds[1], true)
+		err = errors.Join(unix.SetNonblock(fds[1], true), unix.SetNonblock(fds[0], nonblock))
 	}
 	p = &Pipe{name: "pipe:[" + strconv.FormatUint(st.Ino, 10) + "]", fd: fds[1]}
 	if err == nil {
@@ -67,11 +72,11 @@ func newPipe(flags int) (p *Pipe, readEnd *os.File, err error) {
 		err = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Fd: int32(p.fd), Pad: p.serial})
 	}
 	if err != nil {
-		unix.Close(fds[0])
+		readEnd.Close()
 		p.Close()
 		return nil, nil, os.NewSyscallError("pipe", err)
 	}
-	return p, os.NewFile(uintptr(fds[0]), "pipe"), nil
+	return p, readEnd, nil
 }
 
 // Name returns what FDName returns for the program's descriptor.
@@ -127,9 +132,15 @@ func (p *Pipe) arm(on bool) {
 func (p *Pipe) drain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.flush()
+}
+
+// flush writes what is kept, as far as there is room for it. Preconditions: p.mu is held.
+func (p *Pipe) flush() {
 	for len(p.queue) > 0 && !p.dead {
 		n, err := unix.Write(p.fd, p.queue[:min(len(p.queue), 4096)])
 		if err != nil || n <= 0 {
+			p.arm(true)
 			return
 		}
 		p.queue = p.queue[n:]
@@ -189,7 +200,6 @@ func (p *Pipe) Drop(pid int, match func(rec []byte) bool, size int) int {
 	defer p.mu.Unlock()
 	all := p.take(1 << 20)
 	all = append(all, p.queue...)
-	p.queue = nil
 	dropped := 0
 	keep := all[:0]
 	for len(all) >= size {
@@ -201,15 +211,8 @@ func (p *Pipe) Drop(pid int, match func(rec []byte) bool, size int) int {
 			keep = append(keep, rec...)
 		}
 	}
-	for len(keep) > 0 && !p.dead {
-		n, err := unix.Write(p.fd, keep[:min(len(keep), 4096)])
-		if err != nil || n <= 0 {
-			p.queue = append(p.queue, keep...)
-			p.arm(true)
-			break
-		}
-		keep = keep[n:]
-	}
+	p.queue = keep
+	p.flush()
 	return dropped
 }
 

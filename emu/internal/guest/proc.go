@@ -56,11 +56,10 @@ func processOf(tid int) (int, error) {
 	if e != 0 {
 		return 0, ErrGone
 	}
-	pid, ok := field(b, "Tgid:", 10)
-	if !ok {
-		return 0, ErrGone
+	if pid, ok := field(b, "Tgid:", 10); ok {
+		return pid, nil
 	}
-	return pid, nil
+	return 0, ErrGone
 }
 
 // Belongs reports whether a thread is one of a process.
@@ -84,23 +83,24 @@ func FDFlags(tid, fd int) (int, error) {
 	if e != 0 {
 		return 0, unix.EBADF
 	}
-	flags, ok := field(b, "flags:", 8)
-	if !ok {
-		return 0, unix.EBADF
+	if flags, ok := field(b, "flags:", 8); ok {
+		return flags, nil
 	}
-	return flags, nil
+	return 0, unix.EBADF
+}
+
+// Stat returns the fields of /proc/PID/stat behind the name, which may have anything in it; none if there is no such
+// process.
+func Stat(pid int) [][]byte {
+	var buf [1024]byte
+	b, _ := readProc(pid, "stat", -1, buf[:])
+	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 }
 
 // Lives reports whether a process is there and not about to end.
 func Lives(pid int) bool {
 	const exiting = 4 // PF_EXITING
-	var buf [1024]byte
-	b, e := readProc(pid, "stat", -1, buf[:])
-	if e != 0 {
-		return false
-	}
-	b = b[bytes.LastIndexByte(b, ')')+1:] // the name may have anything in it
-	f := bytes.Fields(b)
+	f := Stat(pid)
 	if len(f) < 7 {
 		return false
 	}

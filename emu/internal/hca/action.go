@@ -11,7 +11,6 @@ type FrameAction struct {
 	Header   []HeaderChange // nil: it is a Reformat
 	Reformat Reformat
 	Data     []byte
-	flows    int
 }
 
 // HeaderChange is one change of a field.
@@ -71,7 +70,7 @@ func CreateHeaderAction(c *Context, t Table, list []HeaderChange, known func(uin
 			return nil, unix.EINVAL
 		}
 	}
-	a := &FrameAction{Table: t, Header: list}
+	a := &FrameAction{Held: c.held(rankOfRule, "flow action"), Table: t, Header: list}
 	c.add(a)
 	return a, 0
 }
@@ -93,18 +92,7 @@ func CreateReformatAction(c *Context, t Table, way Reformat, data []byte) (*Fram
 	case way == L3FromTunnel && n != 14 && n != 18, n < 14, n > 128:
 		return nil, unix.EINVAL
 	}
-	a := &FrameAction{Table: t, Reformat: way, Data: data}
+	a := &FrameAction{Held: c.held(rankOfRule, "flow action"), Table: t, Reformat: way, Data: data}
 	c.add(a)
 	return a, 0
 }
-
-// Destroy frees an action that no rule has.
-func (a *FrameAction) Destroy() unix.Errno {
-	if e := a.busy(a.flows); e != 0 {
-		return e
-	}
-	a.forget()
-	return 0
-}
-
-func (*FrameAction) order() order { return order{rankOfRule, "flow action"} }

@@ -43,22 +43,13 @@ func CreateAH(c *Context, pd uint32, attr *AHAttr) (*AH, unix.Errno) {
 	if !isRate(a.StaticRate) {
 		return nil, unix.EINVAL
 	}
-	p.refs++
 	all.live++
-	ah := &AH{PD: p, Attr: a}
+	ah := &AH{Held: c.held(rankOfRule, "AH"), PD: p, Attr: a}
+	ah.Use(p)
+	ah.life.end = func() { all.live-- }
 	c.add(ah)
 	return ah, 0
 }
-
-// Destroy destroys the address handle.
-func (a *AH) Destroy() unix.Errno {
-	a.PD.refs--
-	a.Context.Device.ahs().live--
-	a.forget()
-	return 0
-}
-
-func (*AH) order() order { return order{rankOfRule, "AH"} }
 
 // checkAH checks an address as the kernel does. C: rdma_check_ah_attr, rdma_fill_sgid_attr.
 func (d *Device) checkAH(a *AHAttr) unix.Errno {
@@ -96,7 +87,7 @@ func (d *Device) resolve(a *AHAttr) unix.Errno {
 	case to.Is4() != from.GID.IP().Is4():
 		return unix.EINVAL
 	}
-	if peer, _ := d.Fabric.PortByGID(gid); peer != nil {
+	if peer := d.Fabric.PortByGID(gid); peer != nil {
 		a.DMAC, a.HopLimit = peer.Config.MAC, routeHops
 		return 0
 	}

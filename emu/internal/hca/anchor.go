@@ -21,15 +21,7 @@ func CreateAnchor(c *Context, t Table, priority uint16) (*Anchor, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	const firstTable = 0x100
-	a := &Anchor{ID: firstTable + uint32(t)<<8 + uint32(priority)}
+	a := &Anchor{Held: c.held(rankOfRule, "steering anchor"), ID: firstTable + uint32(t)<<8 + uint32(priority)}
 	c.add(a)
 	return a, 0
 }
-
-// Destroy frees the anchor.
-func (a *Anchor) Destroy() unix.Errno {
-	a.forget()
-	return 0
-}
-
-func (*Anchor) order() order { return order{rankOfRule, "steering anchor"} }

@@ -3,6 +3,7 @@
 package hca
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -42,13 +43,16 @@ func (d *Device) Open(pid int, f *guest.File) *Context {
 }
 
 // add gives an object a handle. 0 is never one.
-func (c *Context) add(o Object) uint32 {
+func (c *Context) add(o Object) {
 	for {
 		c.next++
 		if _, used := c.objects[c.next]; !used && c.next != 0 {
 			c.objects[c.next] = o
-			*o.held() = Held{Context: c, Handle: c.next}
-			return c.next
+			o.Common().Context, o.Common().Handle = c, c.next
+			for _, used := range o.Common().life.uses {
+				used.Common().Hold(1)
+			}
+			return
 		}
 	}
 }
@@ -66,12 +70,10 @@ func (c *Context) Release() {
 	}
 	c.Dead = true
 	for _, o := range slices.SortedFunc(maps.Values(c.objects), func(a, b Object) int {
-		if d := a.order().rank - b.order().rank; d != 0 {
-			return d
-		}
-		return int(a.held().Handle) - int(b.held().Handle)
+		x, y := a.Common(), b.Common()
+		return cmp.Or(x.life.order.rank-y.life.order.rank, int(x.Handle)-int(y.Handle))
 	}) {
-		if c.objects[o.held().Handle] == o { // and did not end with one before it
+		if c.objects[o.Common().Handle] == o { // and did not end with one before it
 			o.Destroy()
 		}
 	}

@@ -14,7 +14,6 @@ import (
 type CQ struct {
 	// Written by create_cq.
 	Held
-	User          uint64
 	Num           uint32 // CQN
 	Mem           guest.Mem
 	DB            uint64 // doorbell record, which the program writes: be32 consumer index, be32 arm word
@@ -34,12 +33,9 @@ type CQ struct {
 	// each.
 	ModCount, ModPeriod uint16
 
-	refs int // queues that complete here; written by their commands
-
 	// Written by the engine.
-	Delivered      uint32 // completion events put on the channel, for destroy
-	AsyncDelivered uint32
-	Run            CQRun
+	Delivered uint32 // completion events put on the channel; once it is destroyed, those that the program has read
+	Run       CQRun
 }
 
 // CQRun is the engine's state of a CQ.
@@ -136,7 +132,7 @@ func CreateCQ(c *Context, i *CQInit) (*CQ, unix.Errno) {
 	if !c.Mem.Mapped(i.Buf, uint64(n)*uint64(i.CQESize), true) || !c.Mem.Mapped(i.DB, cqBuffers, true) {
 		return nil, unix.EFAULT
 	}
-	cq := &CQ{Held: Held{Context: c}, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize,
+	cq := &CQ{Held: c.held(rankCQ, "CQ"), Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize,
 		Format: i.Format, Pad: i.Pad, Channel: i.Channel, Vector: i.Vector,
 		IgnoreOverrun: i.Flags&cqIgnoreOverrun != 0, UAR: UARAt(c, i.UAR)}
 	if i.UAR < 0 && registers.Static() > 0 {
@@ -148,6 +144,7 @@ func CreateCQ(c *Context, i *CQInit) (*CQ, unix.Errno) {
 	}
 	cq.Num = uint32(num)
 	all.live++
+	cq.User, cq.life.end = i.User, cq.end
 	c.add(cq)
 	cq.engine().CQCreated(cq)
 	return cq, 0
@@ -192,33 +189,16 @@ func (cq *CQ) Modify(count, period uint16) unix.Errno {
 	return 0
 }
 
-// Destroy destroys a CQ that no queue uses. Events that the program has not read are taken back: Delivered and
-// AsyncDelivered count the others from then on.
-func (cq *CQ) Destroy() unix.Errno {
-	if e := cq.busy(cq.refs); e != 0 {
-		return e
-	}
+// end takes back the completion events that the program has not read.
+func (cq *CQ) end() {
 	c := cq.Context
 	cq.engine().CQDestroyed(cq)
 	all := c.Device.cqs()
 	all.free(cq.Num)
 	all.live--
-	cq.forget()
 	if cq.Channel != nil && !c.Dead && cq.Delivered > 0 {
 		cq.Delivered -= uint32(cq.Channel.Pipe.Drop(c.PID, matches(cq.User), 8))
 	}
-	cq.AsyncDelivered = c.drop(cq.User, cq.AsyncDelivered)
-	return 0
-}
-
-// Events returns how many asynchronous events of the CQ the program has to acknowledge.
-func (cq *CQ) Events() uint32 { return cq.AsyncDelivered }
-
-func (*CQ) order() order { return order{rankCQ, "CQ"} }
-
-// Event tells the program of something about the CQ.
-func (cq *CQ) Event(t EventType) {
-	cq.AsyncDelivered += cq.Context.AsyncEvent(t, cq.User)
 }
 
 // Notify puts a completion event on the CQ's channel.
@@ -232,9 +212,6 @@ func (cq *CQ) Notify() {
 		cq.Delivered++
 	}
 }
-
-// Uses returns how many queues complete here.
-func (cq *CQ) Uses() int { return cq.refs }
 
 // CQ returns the CQ with a number, or nil.
 func (d *Device) CQ(num uint32) *CQ { return d.cqs().at(num) }

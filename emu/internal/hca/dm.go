@@ -11,7 +11,6 @@ type DM struct {
 	Page  int    // of the first one among the context's
 	Pages int
 	bytes []byte
-	refs  int // regions
 }
 
 const (
@@ -77,7 +76,12 @@ func AllocDM(c *Context, length uint64, logAlign uint32) (*DM, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	clear(b)
-	m := &DM{Len: length, Page: page, Pages: n, bytes: b}
+	m := &DM{Held: c.held(rankMemory, "DM"), Len: length, Page: page, Pages: n, bytes: b}
+	m.life.end = func() {
+		_ = unix.Munmap(b)
+		pages.mark(page, n, false)
+		use.bytes -= size
+	}
 	pages.mark(page, n, true)
 	use.bytes += size
 	c.add(m)
@@ -85,25 +89,7 @@ func AllocDM(c *Context, length uint64, logAlign uint32) (*DM, unix.Errno) {
 }
 
 // MapsDM reports whether a program may map n pages of its file from page on: whole device memory, and nothing else.
-func MapsDM(c *Context, page, n uint64) (whole bool) {
-	each(c, func(m *DM) bool {
-		here := mmapDM<<8+uint64(m.Page) == page
-		whole = here && uint64(m.Pages) == n
-		return !here
-	})
-	return whole
+func MapsDM(c *Context, page, n uint64) bool {
+	m := Lookup(c, func(m *DM) bool { return mmapDM<<8+uint64(m.Page) == page })
+	return m != nil && uint64(m.Pages) == n
 }
-
-// Destroy frees device memory in which no region is registered.
-func (m *DM) Destroy() unix.Errno {
-	if m.refs > 0 {
-		return unix.EBUSY
-	}
-	_ = unix.Munmap(m.bytes)
-	dmPagePart.of(&m.Context.parts).mark(m.Page, m.Pages, false)
-	dmPart.of(&m.Context.Device.parts).bytes -= dmSize(m.Len)
-	m.forget()
-	return 0
-}
-
-func (*DM) order() order { return order{rankMemory, "DM"} }

@@ -16,6 +16,7 @@ type Fabric struct {
 	sync.Mutex
 	Config  *config.Config
 	Devices []*Device
+	Ports   []*Port // of all devices, those that were removed too
 	Watch   Watcher
 
 	engine  any // an [Engine]: the file of each kind has what it asks of it
@@ -51,4 +52,26 @@ func (f *Fabric) discharge(pid int, n uint64) {
 	if f.pinned[pid] -= n; f.pinned[pid] == 0 {
 		delete(f.pinned, pid)
 	}
+}
+
+// PortByGID returns the port that has a GID, or nil.
+func (f *Fabric) PortByGID(gid *[16]byte) *Port {
+	for _, p := range f.Ports {
+		for i := range p.Config.GIDs {
+			if p.Config.GIDs[i].GID == *gid && !p.Device.Gone {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// PortByLID returns the InfiniBand port that has a LID, or nil.
+func (f *Fabric) PortByLID(lid uint16) *Port {
+	for _, p := range f.Ports {
+		if c := p.Config; c.LID != 0 && lid&^(1<<c.LMC-1) == c.LID && !p.Device.Gone {
+			return p
+		}
+	}
+	return nil
 }

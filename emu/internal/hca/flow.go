@@ -53,7 +53,6 @@ type Flow struct {
 	Miss     bool           // the frame goes to the defaults
 	Param    *Param         // what a rule of a matcher compares, or nil
 	priority int            // of all rules of the device; the least comes first
-	release  func()         // what it was made of by a matcher
 }
 
 // flows are the rules of a device in the order in which they are looked at.
@@ -63,8 +62,25 @@ var flowPart = newPart[flows]()
 
 func (d *Device) flows() *flows { return flowPart.of(&d.parts) }
 
+// Specs of rules. C: enum ib_flow_spec_type.
 const (
-	specEth     = 0x20
+	SpecEth    = 0x20
+	SpecIPv4   = 0x30
+	SpecIPv6   = 0x31
+	SpecESP    = 0x34
+	SpecTCP    = 0x40
+	SpecUDP    = 0x41
+	SpecVXLAN  = 0x50
+	SpecGRE    = 0x51
+	SpecMPLS   = 0x60
+	SpecInner  = 0x100
+	SpecTag    = 0x1000
+	SpecDrop   = 0x1001
+	SpecHandle = 0x1002
+	SpecCount  = 0x1003
+)
+
+const (
 	maxFlowTag  = 1<<24 - 1
 	flowsOfPort = 1 << 16 // a bound of this emulator's, on memory
 )
@@ -75,20 +91,15 @@ func CreateFlow(c *Context, i *FlowInit) (*Flow, unix.Errno) {
 	if e != 0 {
 		return nil, e
 	}
-	f := &Flow{FlowInit: *i, To: qp}
+	f := &Flow{Held: c.held(rankRule, "flow"), FlowInit: *i, To: qp}
 	defaults := i.Type == FlowAllDefault || i.Type == FlowMCDefault
 	switch {
-	case qp.Type != RawPacket && qp.Type != UD:
-		return nil, unix.EINVAL
-	case qp.Type == UD: // only those over another QP's number, which there are none of
-		return nil, unix.EINVAL
-	case i.Type > FlowSniffer, c.Device.port(i.Port) == nil:
+	case qp.Type != RawPacket, // of UD only those over another QP's number, which there are none of
+		i.Type > FlowSniffer, c.Device.port(i.Port) == nil:
 		return nil, unix.EINVAL
 	case i.Priority > maxFlowPriority:
 		return nil, unix.ENOMEM
-	case defaults && (i.Egress || i.Tagged), i.Type != FlowNormal && i.DontTrap, i.Tag > maxFlowTag:
-		return nil, unix.EINVAL
-	case i.Egress && i.Type != FlowNormal:
+	case defaults && i.Tagged, i.Type != FlowNormal && (i.DontTrap || i.Egress), i.Tag > maxFlowTag:
 		return nil, unix.EINVAL
 	case len(c.Device.flows().list) >= flowsOfPort:
 		return nil, unix.ENOMEM
@@ -108,7 +119,7 @@ func CreateFlow(c *Context, i *FlowInit) (*Flow, unix.Errno) {
 		if e = f.Counter.bind(i.Points); e != 0 {
 			return nil, e
 		}
-		f.Counter.flows++
+		f.Use(f.Counter)
 	}
 	f.insert(c)
 	return f, 0
@@ -142,10 +153,12 @@ func (t *flows) remove(f *Flow) {
 
 // insert adds a rule that is settled.
 func (f *Flow) insert(c *Context) {
-	c.Device.flows().insert(f)
+	all := c.Device.flows()
+	all.insert(f)
 	if f.To != nil {
-		f.To.uses.flows++
+		f.Use(f.To)
 	}
+	f.life.end = func() { all.remove(f) }
 	c.add(f)
 }
 
@@ -175,7 +188,7 @@ func (f *Flow) multicastOnly() bool {
 		return false
 	}
 	m := &f.Matches[0]
-	return m.Spec == specEth && m.Value[0]&1 != 0 && m.Mask[0]&1 != 0
+	return m.Spec == SpecEth && m.Value[0]&1 != 0 && m.Mask[0]&1 != 0
 }
 
 // Same reports whether two rules are about the same frames, in one table.
@@ -224,21 +237,3 @@ func (f *Flow) Hit(n int) {
 
 // Flows returns the rules of a device in the order in which they are looked at.
 func (d *Device) Flows() []*Flow { return d.flows().list }
-
-// Destroy removes the rule.
-func (f *Flow) Destroy() unix.Errno {
-	f.forget()
-	f.Context.Device.flows().remove(f)
-	if f.To != nil {
-		f.To.uses.flows--
-	}
-	if f.Counter != nil {
-		f.Counter.flows--
-	}
-	if f.release != nil {
-		f.release()
-	}
-	return 0
-}
-
-func (*Flow) order() order { return order{rankRule, "flow"} }

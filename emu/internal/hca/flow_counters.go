@@ -24,12 +24,11 @@ type FlowCounters struct {
 	Held
 	Packets, Bytes uint64
 	points         []CounterPoint
-	flows          int
 }
 
 // CreateCounters makes counters that nothing is bound to.
 func CreateCounters(c *Context) (*FlowCounters, unix.Errno) {
-	o := &FlowCounters{}
+	o := &FlowCounters{Held: c.held(rankOfRule, "counters object")}
 	c.add(o)
 	return o, 0
 }
@@ -70,19 +69,5 @@ func (o *FlowCounters) Read(n int) ([]uint64, unix.Errno) {
 	return v, 0
 }
 
-// Destroy frees counters that no rule uses.
-func (o *FlowCounters) Destroy() unix.Errno {
-	if e := o.busy(o.flows); e != 0 {
-		return e
-	}
-	o.forget()
-	return 0
-}
-
-func (*FlowCounters) order() order { return order{rankOfRule, "counters object"} }
-
 // FrameCounter is one counter of frames that was made by DevX.
-type FrameCounter struct {
-	Packets, Bytes uint64
-	Flows          int // that count in it
-}
+type FrameCounter struct{ Packets, Bytes uint64 }

@@ -197,7 +197,7 @@ func TestGRHRequired(t *testing.T) {
 				a := QPAttr{PathMTU: 3, DestQPN: qp.Num, AH: global}
 				mask := change(&a)
 				b.is(what+spec, qp.Modify(&a, mask, RTR), x.want)
-				_, e = DestroyCounted[AnyQP](s.c, qp.Handle)
+				e = Destroy[AnyQP](s.c, qp.Handle)
 				b.is("destroy", e, 0)
 			}
 		}
@@ -235,7 +235,7 @@ func TestReferences(t *testing.T) {
 	init := b.qpInit(s.pd, s.cq, s.uar, RC)
 	init.SRQ, init.RQCount, init.RQShift = srq.Handle, 0, 0
 	qp := got(CreateQP(c, init))(b)
-	mr := got(RegMR(c, s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite|AccessMWBind))(b)
+	mr := got(RegMR(c, 0, s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite|AccessMWBind))(b)
 	mw := got(AllocMW(c, s.pd.Handle, 2))(b)
 	mw.Bind(mr, b.mem.base, b.mem.base, 64, AccessRemoteRead, qp.Num, 9)
 	ah := got(CreateAH(c, s.pd.Handle, &AHAttr{Port: 1, Global: true, SGIDIndex: 3, HopLimit: 1,
@@ -246,13 +246,13 @@ func TestReferences(t *testing.T) {
 		what string
 		do   func() unix.Errno
 	}{{"pd", func() unix.Errno { return Destroy[*PD](c, s.pd.Handle) }}, {"cq", cq}, {"srq", srqs},
-		{"mr", func() unix.Errno { return DestroyMR(c, mr.Handle) }}} {
+		{"mr", func() unix.Errno { return destroyed(MR(c, mr.Handle)) }}} {
 		b.is(x.what, x.do(), unix.EBUSY)
 	}
-	_, e := DestroyCounted[AnyQP](c, qp.Handle)
+	e := Destroy[AnyQP](c, qp.Handle)
 	b.is("qp", e, 0)
-	b.is("mw", DestroyMW(c, mw.Handle), 0)
-	b.is("mr", DestroyMR(c, mr.Handle), 0)
+	b.is("mw", destroyed(MW(c, mw.Handle)), 0)
+	b.is("mr", destroyed(MR(c, mr.Handle)), 0)
 	b.is("srq", srqs(), 0)
 	b.is("cq", cq(), 0)
 	b.is("pd with ah", Destroy[*PD](c, s.pd.Handle), unix.EBUSY)
@@ -271,18 +271,18 @@ func TestReferences(t *testing.T) {
 func TestHandles(t *testing.T) {
 	b := newBench(t, "mlx5_0", "mlx5_1")
 	s, other := b.set(0), b.set(1)
-	mr := got(RegMR(s.c, s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
+	mr := got(RegMR(s.c, 0, s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
 	all := map[string]func(h uint32) unix.Errno{
 		"dealloc_pd":  func(h uint32) unix.Errno { return Destroy[*PD](s.c, h) },
-		"dereg_mr":    func(h uint32) unix.Errno { return DestroyMR(s.c, h) },
-		"dealloc_mw":  func(h uint32) unix.Errno { return DestroyMW(s.c, h) },
+		"dereg_mr":    func(h uint32) unix.Errno { return destroyed(MR(s.c, h)) },
+		"dealloc_mw":  func(h uint32) unix.Errno { return destroyed(MW(s.c, h)) },
 		"destroy_ah":  func(h uint32) unix.Errno { return Destroy[*AH](s.c, h) },
 		"close_xrcd":  func(h uint32) unix.Errno { return Destroy[*XRCDRef](s.c, h) },
 		"destroy_cq":  func(h uint32) unix.Errno { return Destroy[*CQ](s.c, h) },
-		"destroy_qp":  func(h uint32) unix.Errno { _, e := DestroyCounted[AnyQP](s.c, h); return e },
+		"destroy_qp":  func(h uint32) unix.Errno { return Destroy[AnyQP](s.c, h) },
 		"destroy_srq": func(h uint32) unix.Errno { return Destroy[*SRQ](s.c, h) },
 		"a QP":        func(h uint32) unix.Errno { _, e := FindQP(s.c, h); return e },
-		"reg_mr":      func(h uint32) unix.Errno { _, e := RegMR(s.c, h, b.mem.base, 64, b.mem.base, 0); return e },
+		"reg_mr":      func(h uint32) unix.Errno { _, e := RegMR(s.c, 0, h, b.mem.base, 64, b.mem.base, 0); return e },
 	}
 	own := map[uint32]string{s.pd.Handle: "dealloc_pd reg_mr", s.cq.Handle: "destroy_cq", mr.Handle: "dereg_mr"}
 	for name, do := range all {
@@ -340,7 +340,7 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	}
-	full("mr", func() unix.Errno { _, e := RegMR(c, s.pd.Handle, b.mem.base, 64, b.mem.base, 0); return e })
+	full("mr", func() unix.Errno { _, e := RegMR(c, 0, s.pd.Handle, b.mem.base, 64, b.mem.base, 0); return e })
 	full("mw", func() unix.Errno { _, e := AllocMW(c, s.pd.Handle, 1); return e })
 	full("cq", func() unix.Errno { _, e := CreateCQ(c, b.cqInit()); return e })
 	full("srq", func() unix.Errno { _, e := CreateSRQ(c, b.srqInit(s.pd)); return e })
@@ -395,12 +395,12 @@ func TestLimits(t *testing.T) {
 	b2 := newBench(t)
 	b2.f.Config.MemlockLimit = 8192
 	s2 := b2.set(0)
-	mr := got(RegMR(s2.c, s2.pd.Handle, b2.mem.base, 8192, b2.mem.base, 0))(b2)
-	_, e = RegMR(s2.c, s2.pd.Handle, b2.mem.base, 1, b2.mem.base, 0)
+	mr := got(RegMR(s2.c, 0, s2.pd.Handle, b2.mem.base, 8192, b2.mem.base, 0))(b2)
+	_, e = RegMR(s2.c, 0, s2.pd.Handle, b2.mem.base, 1, b2.mem.base, 0)
 	b.is("beyond memlock", e, unix.ENOMEM)
 	e = mr.Reregister(reregTrans, 0, b2.mem.base, 4096, b2.mem.base, 0)
 	b.is("smaller", e, 0)
-	_, e = RegMR(s2.c, s2.pd.Handle, b2.mem.base, 1, b2.mem.base, 0)
+	_, e = RegMR(s2.c, 0, s2.pd.Handle, b2.mem.base, 1, b2.mem.base, 0)
 	b.is("room again", e, 0)
 }
 
@@ -410,7 +410,7 @@ func TestMR(t *testing.T) {
 	s := b.set(0)
 	c := s.c
 	reg := func(addr, n, iova uint64, a Access) unix.Errno {
-		_, e := RegMR(c, s.pd.Handle, addr, n, iova, a)
+		_, e := RegMR(c, 0, s.pd.Handle, addr, n, iova, a)
 		return e
 	}
 	b.is("nothing", reg(b.mem.base, 0, b.mem.base, 0), unix.EINVAL)
@@ -423,7 +423,7 @@ func TestMR(t *testing.T) {
 	b.is("unmapped", reg(4096, 64, 4096, 0), unix.EFAULT)
 	b.is("half unmapped", reg(b.mem.base+b.mem.size-4096, 1<<30, b.mem.base+b.mem.size-4096, 0), unix.EFAULT)
 
-	k := got(RegMR(c, s.pd.Handle, b.mem.base+100, 1000, b.mem.base+100, AccessLocalWrite|AccessRemoteRead))(b)
+	k := got(RegMR(c, 0, s.pd.Handle, b.mem.base+100, 1000, b.mem.base+100, AccessLocalWrite|AccessRemoteRead))(b)
 	for _, tt := range []struct {
 		addr, n uint64
 		need    Access
@@ -481,19 +481,19 @@ func TestMR(t *testing.T) {
 			t.Errorf("%s: key %#x became %#x", what, old, k.Key)
 		}
 	}
-	zero := got(RegMR(c, s.pd.Handle, b.mem.base+16, 64, b.mem.base+16, AccessZeroBased))(b)
+	zero := got(RegMR(c, 0, s.pd.Handle, b.mem.base+16, 64, b.mem.base+16, AccessZeroBased))(b)
 	if va, ok := zero.Resolve(8, 8, 0); !ok || va != b.mem.base+24 {
 		t.Errorf("zero-based: %#x %v", va, ok)
 	}
 	// A key's place may be used again, its number not at once.
-	b.is("dereg", DestroyMR(c, k.Handle), 0)
+	b.is("dereg", destroyed(MR(c, k.Handle)), 0)
 	gone := k.Key
 	for range 100 {
-		n := got(RegMR(c, s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
+		n := got(RegMR(c, 0, s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
 		if n.Key == gone {
 			t.Fatal("a key came back at once")
 		}
-		b.is("dereg", DestroyMR(c, n.Handle), 0)
+		b.is("dereg", destroyed(MR(c, n.Handle)), 0)
 	}
 }
 
@@ -529,8 +529,7 @@ func TestReleaseOfDevx(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
 	cq := got(CreateCQ(s.c, b.cqInit()))(b)
-	o := &DevxObject{Name: "DevX CQ", Inner: cq.Handle,
-		Free: func() unix.Errno { return Destroy[*CQ](s.c, cq.Handle) }}
+	o := &DevxObject{Name: "DevX CQ", Inner: cq.Handle}
 	AddDevx(s.c, o)
 	if l := strings.Join(Leaked(s.c), ", "); l != "1 DevX CQ, 1 CQ, 1 PD" {
 		t.Errorf("leaked %s", l)
@@ -547,8 +546,8 @@ func TestEventsNobodyTakes(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
 	s.cq.Event(EventCQErr)
-	if n, e := DestroyCounted[*CQ](s.c, s.cq.Handle); n != 0 || e != 0 {
-		t.Errorf("%d events, %v", n, e)
+	if e := Destroy[*CQ](s.c, s.cq.Handle); s.cq.AsyncDelivered != 0 || e != 0 {
+		t.Errorf("%d events, %v", s.cq.AsyncDelivered, e)
 	}
 }
 
@@ -568,7 +567,7 @@ func TestRelease(t *testing.T) {
 		x.XRCD = h.Handle
 		got(CreateQP(c, x))(b)
 		b.is("attach", qp.Attach([16]byte{0xff, 0x12, 15: 7}, 0), 0)
-		mr := got(RegMR(c, s.pd.Handle, b.mem.base, 64, b.mem.base, AccessMWBind))(b)
+		mr := got(RegMR(c, 0, s.pd.Handle, b.mem.base, 64, b.mem.base, AccessMWBind))(b)
 		mw := got(AllocMW(c, s.pd.Handle, 1))(b)
 		mw.Bind(mr, b.mem.base, b.mem.base, 8, 0, 0, 1)
 		_ = srq
@@ -696,7 +695,7 @@ func TestRandom(t *testing.T) {
 				var k *MKey
 				var e unix.Errno
 				if kind == "mr" {
-					k, e = RegMR(c, pd.handle, b.mem.base+rnd.Uint64N(1000), 1+rnd.Uint64N(5000), 0, 0)
+					k, e = RegMR(c, 0, pd.handle, b.mem.base+rnd.Uint64N(1000), 1+rnd.Uint64N(5000), 0, 0)
 					if e == unix.EINVAL { // the offset in the page
 						continue
 					}
@@ -737,11 +736,11 @@ func TestRandom(t *testing.T) {
 		case "srq":
 			e = Destroy[*SRQ](c, o.handle)
 		case "qp":
-			_, e = DestroyCounted[AnyQP](c, o.handle)
+			e = Destroy[AnyQP](c, o.handle)
 		case "mr":
-			e = DestroyMR(c, o.handle)
+			e = destroyed(MR(c, o.handle))
 		case "mw":
-			e = DestroyMW(c, o.handle)
+			e = destroyed(MW(c, o.handle))
 		}
 		if want := map[bool]unix.Errno{true: unix.EBUSY, false: 0}[o.users > 0]; e != want {
 			t.Fatalf("destroying a %s with %d users: %v, want %v", kind, o.users, e, want)

@@ -39,7 +39,6 @@ type MKey struct {
 
 	MR   *MKey  // a bound window: the region under it
 	QPN  uint32 // a type 2 window: the QP that it is bound to
-	refs int    // windows bound to this region
 	room uint64 // pages that fit into the region's translation table
 	// writable: its memory was registered so that the device may write it
 	writable bool

@@ -244,7 +244,7 @@ func TestGroups(t *testing.T) {
 
 // TestFlowPlaces has rules be looked at in the order of mlx5_ib's tables.
 func TestFlowPlaces(t *testing.T) {
-	multicast := []FlowMatch{{Spec: specEth, Value: []byte{1}, Mask: []byte{1}}}
+	multicast := []FlowMatch{{Spec: SpecEth, Value: []byte{1}, Mask: []byte{1}}}
 	var all flows
 	for _, i := range []FlowInit{
 		{Type: FlowAllDefault}, {Matches: multicast}, {Priority: 1}, {}, {DontTrap: true}, {Type: FlowSniffer},

@@ -20,7 +20,6 @@ type MatcherInit struct {
 type Matcher struct {
 	Held
 	MatcherInit
-	flows int
 }
 
 // CreateMatcher makes a matcher. That it makes sense is looked at with its rules.
@@ -28,21 +27,10 @@ func CreateMatcher(c *Context, i *MatcherInit) (*Matcher, unix.Errno) {
 	if i.Table > lastTable || i.Table == TableFDB {
 		return nil, unix.EINVAL
 	}
-	m := &Matcher{MatcherInit: *i}
+	m := &Matcher{c.held(rankOfRule, "flow matcher"), *i}
 	c.add(m)
 	return m, 0
 }
-
-// Destroy frees a matcher without rules.
-func (m *Matcher) Destroy() unix.Errno {
-	if e := m.busy(m.flows); e != 0 {
-		return e
-	}
-	m.forget()
-	return 0
-}
-
-func (*Matcher) order() order { return order{rankOfRule, "flow matcher"} }
 
 // check reports whether the device can compare a value.
 func (m *Matcher) check(value, comparable []byte) unix.Errno {
@@ -87,8 +75,8 @@ func CreateMatcherFlow(c *Context, i *MatcherFlowInit, comparable []byte) (*Flow
 	if e != 0 {
 		return nil, e
 	}
-	f := &Flow{Miss: i.Miss, FlowInit: FlowInit{Priority: m.Priority, Port: 1, Egress: m.Table == TableTx, Tag: i.Tag,
-		Tagged: i.Tagged, Drop: i.Drop}}
+	f := &Flow{Held: c.held(rankRule, "flow"), Miss: i.Miss, FlowInit: FlowInit{Priority: m.Priority, Port: 1,
+		Egress: m.Table == TableTx, Tag: i.Tag, Tagged: i.Tagged, Drop: i.Drop}}
 	tir, e := f.lead(c, i)
 	if e != 0 {
 		return nil, e
@@ -99,6 +87,7 @@ func CreateMatcherFlow(c *Context, i *MatcherFlowInit, comparable []byte) (*Flow
 	if e := f.change(c, m.Table, i.Changes); e != 0 {
 		return nil, e
 	}
+	uses := []Object{m}
 	if i.Count != 0 {
 		o, e := Find[*DevxObject](c, i.Count)
 		if e != 0 {
@@ -108,6 +97,7 @@ func CreateMatcherFlow(c *Context, i *MatcherFlowInit, comparable []byte) (*Flow
 			return nil, unix.EINVAL
 		}
 		f.Count = &o.Counters[i.Offset]
+		uses = append(uses, o)
 	}
 	if e := m.check(i.Value, comparable); e != 0 {
 		return nil, e
@@ -116,21 +106,14 @@ func CreateMatcherFlow(c *Context, i *MatcherFlowInit, comparable []byte) (*Flow
 	if e := c.Device.flows().settle(f); e != 0 {
 		return nil, e
 	}
-	f.insert(c)
-	count := func(n int) {
-		m.flows += n
-		if tir != nil {
-			tir.flows += n
-		}
-		if f.Count != nil {
-			f.Count.Flows += n
-		}
-		for _, a := range f.Changes {
-			a.flows += n
-		}
+	if tir != nil {
+		uses = append(uses, tir)
 	}
-	count(1)
-	f.release = func() { count(-1) }
+	for _, a := range f.Changes {
+		uses = append(uses, a)
+	}
+	f.Use(uses...)
+	f.insert(c)
 	return f, 0
 }
 

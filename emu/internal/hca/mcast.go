@@ -61,6 +61,7 @@ func (qp *QP) Attach(gid [16]byte, mlid uint16) unix.Errno {
 	}
 	qp.uses.mcast = append(qp.uses.mcast, group{gid, mlid})
 	all.join(gid, qp)
+	qp.Hold(1)
 	return 0
 }
 
@@ -72,6 +73,7 @@ func (qp *QP) Detach(gid [16]byte, mlid uint16) unix.Errno {
 	}
 	qp.uses.mcast = slices.Delete(qp.uses.mcast, i, i+1)
 	groupPart.of(&qp.Context.Device.parts).leave(gid, qp)
+	qp.Hold(-1)
 	return 0
 }
 

@@ -54,7 +54,7 @@ func TestDM(t *testing.T) {
 	b.is("remote write alone", reg(0, 64, AccessRemoteWrite|AccessZeroBased), unix.EINVAL)
 	// Linux compares with the length of the memory alone, and rdma-core's own tests make a region of 0 bytes.
 	none := got(RegDM(c, s.pd.Handle, m2.Handle, 0, 0, rights))(b)
-	b.is("dereg of nothing", DestroyMR(c, none.Handle), 0)
+	b.is("dereg of nothing", destroyed(MR(c, none.Handle)), 0)
 	b.is("past the end", reg(4096, 2, rights), unix.EINVAL)
 	b.is("around", reg(^uint64(0), 2, rights), unix.EINVAL)
 	_, e := RegDM(c, s.pd.Handle, s.pd.Handle, 0, 64, rights)
@@ -75,7 +75,7 @@ func TestDM(t *testing.T) {
 	e = k.Reregister(reregAccess, 0, 0, 0, 0, rights|AccessRemoteWrite)
 	b.is("with other rights", e, unix.EINVAL)
 	b.is("free with a region", Destroy[*DM](c, m2.Handle), unix.EBUSY)
-	b.is("dereg", DestroyMR(c, k.Handle), 0)
+	b.is("dereg", destroyed(MR(c, k.Handle)), 0)
 	b.is("free", Destroy[*DM](c, m2.Handle), 0)
 	b.is("free again", Destroy[*DM](c, m2.Handle), unix.ENOENT)
 	b.is("free a PD", Destroy[*DM](c, s.pd.Handle), unix.EINVAL)
@@ -109,8 +109,8 @@ func TestPaging(t *testing.T) {
 	defer func() { _ = unix.Munmap(mem) }()
 	base := addressOf(mem)
 	const rights = AccessLocalWrite | AccessOnDemand
-	k := got(RegMR(c, s.pd.Handle, base, 8*pageSize, base, rights))(b)
-	all := got(RegMR(c, s.pd.Handle, 0, ^uint64(0), 0, AccessOnDemand))(b)
+	k := got(RegMR(c, 0, s.pd.Handle, base, 8*pageSize, base, rights))(b)
+	all := got(RegMR(c, 0, s.pd.Handle, 0, ^uint64(0), 0, AccessOnDemand))(b)
 	counts := func(want PageCounts) {
 		t.Helper()
 		if d.Paged != want {
@@ -193,7 +193,7 @@ func TestRegDmabuf(t *testing.T) {
 	if _, err := f.ReadAt(got, pageSize+8); err != nil || string(got) != "data" {
 		t.Errorf("%q, %v", got, err)
 	}
-	b.is("dereg", DestroyMR(s.c, k.Handle), 0)
+	b.is("dereg", destroyed(MR(s.c, k.Handle)), 0)
 	if err := k.Mem.Read(va, got); err == nil {
 		t.Error("the mapping is left")
 	}

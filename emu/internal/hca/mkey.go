@@ -5,7 +5,7 @@ package hca
 import "golang.org/x/sys/unix"
 
 // CreateIndirect makes a key that stands for nothing yet. It has no handle: destroy ends it.
-func CreateIndirect(c *Context, pdn uint32, o IndirectKey) (k *MKey, destroy func() unix.Errno, e unix.Errno) {
+func CreateIndirect(c *Context, pdn uint32, o IndirectKey) (k *MKey, destroy func(), e unix.Errno) {
 	pd, d := pdNumbered(c, pdn), c.Device
 	switch {
 	case pd == nil:
@@ -18,14 +18,13 @@ func CreateIndirect(c *Context, pdn uint32, o IndirectKey) (k *MKey, destroy fun
 		return nil, nil, e
 	}
 	k.Key = k.Key&^0xff | uint32(o.Variant)
-	pd.refs++
+	pd.Hold(1)
 	d.keys().liveMRs++
-	return k, func() unix.Errno {
+	return k, func() {
 		d.freeKey(k)
-		pd.refs--
+		pd.Hold(-1)
 		d.keys().liveMRs--
 		k.Free = true
-		return 0
 	}, 0
 }
 
@@ -35,7 +34,7 @@ type psvs struct{ pds map[uint32]*PD }
 var psvPart = newPart[psvs]()
 
 // CreatePSV makes a place for the state of a signature, which is only a number here: destroy ends it.
-func CreatePSV(c *Context, pdn uint32) (num uint32, destroy func() unix.Errno, e unix.Errno) {
+func CreatePSV(c *Context, pdn uint32) (num uint32, destroy func(), e unix.Errno) {
 	pd, d := pdNumbered(c, pdn), c.Device
 	if pd == nil {
 		return 0, nil, unix.EINVAL
@@ -46,11 +45,10 @@ func CreatePSV(c *Context, pdn uint32) (num uint32, destroy func() unix.Errno, e
 	}
 	num = d.NextNumber()
 	all.pds[num] = pd
-	pd.refs++
-	return num, func() unix.Errno {
+	pd.Hold(1)
+	return num, func() {
 		delete(all.pds, num)
-		pd.refs--
-		return 0
+		pd.Hold(-1)
 	}, 0
 }
 

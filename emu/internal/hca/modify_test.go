@@ -375,7 +375,7 @@ func TestModify_Rate(t *testing.T) {
 						qp.Modify(&QPAttr{RateLimit: rate}, AttrRateLimit, 0), want)
 				}
 			}
-			qp.forget()
+			delete(s.c.objects, qp.Handle)
 		}
 	}
 }

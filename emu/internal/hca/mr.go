@@ -5,6 +5,7 @@ package hca
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -47,21 +48,31 @@ func locked(addr, length uint64) uint64 {
 	return (addr+length+pageSize-1)&^(pageSize-1) - addr&^(pageSize-1)
 }
 
-// RegMR registers memory of the calling process.
-func RegMR(c *Context, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
-	p, e := Find[*PD](c, pd)
-	if e != 0 {
+// RegMR registers memory of the calling process, with advice on DMA unless its handle is 0.
+func RegMR(c *Context, dmah, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
+	k := &MKey{Held: c.held(rankRegion, "MR"), Kind: KeyMR, Mem: c.Mem}
+	if e := k.find(pd, dmah); e != 0 {
 		return nil, e
 	}
 	if e := checkMR(c, c.Mem, addr, length, iova, access); e != 0 {
 		return nil, e
 	}
-	k := &MKey{PD: p, Kind: KeyMR, Mem: c.Mem}
 	k.register(addr, length, iova, access)
-	if e := k.addTo(c); e != 0 {
-		return nil, e
+	return k, k.addTo(c)
+}
+
+// find finds the objects that a region is made with.
+func (k *MKey) find(pd, dmah uint32) (e unix.Errno) {
+	if k.PD, e = Find[*PD](k.Context, pd); e != 0 {
+		return e
 	}
-	return k, 0
+	k.Use(k.PD)
+	if dmah != 0 {
+		if k.dmah, e = Find[*DMAHandle](k.Context, dmah); e == 0 {
+			k.Use(k.dmah)
+		}
+	}
+	return e
 }
 
 // register makes k a region of memory of its own.
@@ -72,27 +83,6 @@ func (k *MKey) register(addr, length, iova uint64, access Access) {
 		k.Paging = &Paging{blocks: map[uint64]*[blockPages / 64]uint64{}}
 	} else {
 		k.room = tableRoom(addr, length)
-	}
-}
-
-// RegWith is RegMR with advice.
-func RegWith(c *Context, dmah, pd uint32, start, length, iova uint64, access Access) (*MKey, unix.Errno) {
-	h, e := Find[*DMAHandle](c, dmah)
-	if e != 0 {
-		return nil, e
-	}
-	k, e := RegMR(c, pd, start, length, iova, access)
-	if e == 0 {
-		k.advised(h)
-	}
-	return k, e
-}
-
-// advised gives a new region advice, or none.
-func (k *MKey) advised(h *DMAHandle) {
-	if h != nil {
-		k.dmah = h
-		h.refs++
 	}
 }
 
@@ -109,7 +99,7 @@ func (k *MKey) addTo(c *Context) unix.Errno {
 		d.Fabric.discharge(k.Mem.PID, k.locks())
 		return e
 	}
-	k.PD.refs++
+	k.life.end = k.deregister
 	d.keys().liveMRs++
 	c.add(k)
 	return 0
@@ -171,7 +161,7 @@ func (k *MKey) Reregister(flags, pd uint32, addr, length, iova uint64, access Ac
 	case !trans && access.writable() && !k.writable: // pages that were pinned to be read
 		return unix.EACCES
 	}
-	if k.refs > 0 {
+	if k.Uses() > 0 {
 		return unix.EBUSY
 	}
 	same := (k.Access^access)&^reregRights == 0
@@ -238,9 +228,9 @@ func (k *MKey) replace(next *MKey, p *PD, same bool) unix.Errno {
 
 // move puts a region into a PD.
 func (k *MKey) move(to *PD) {
-	k.PD.refs--
-	to.refs++
-	k.PD = to
+	k.PD.Hold(-1)
+	to.Hold(1)
+	k.life.uses[slices.Index(k.life.uses, Object(k.PD))], k.PD = to, to
 }
 
 // MR returns the region of a handle, which no other key will do for.
@@ -252,54 +242,17 @@ func MR(c *Context, handle uint32) (*MKey, unix.Errno) {
 	return k, e
 }
 
-// deregister destroys a registration to which no window is bound. At the end of a context no window of another one
-// holds it: windows are of one PD.
-func (k *MKey) deregister() unix.Errno {
-	if e := k.busy(k.refs); e != 0 {
-		return e
-	}
+// deregister gives back what a registration has.
+func (k *MKey) deregister() {
 	d := k.Context.Device
 	d.freeKey(k)
 	d.Fabric.discharge(k.Mem.PID, k.locks())
-	if k.dmah != nil {
-		k.dmah.refs--
-	}
-	if k.dm != nil {
-		k.dm.refs--
-	}
 	if k.dmabuf != nil {
 		_ = unix.Munmap(k.dmabuf)
 	}
-	k.PD.refs--
 	d.keys().liveMRs--
 	k.Free = true
-	k.forget()
-	return 0
 }
 
 // window reports whether the key is a memory window.
 func (k *MKey) window() bool { return k.Kind == KeyMW1 || k.Kind == KeyMW2 }
-
-// Destroy deregisters a region, or destroys a window, bound or not.
-func (k *MKey) Destroy() unix.Errno {
-	if k.window() {
-		return k.deallocate()
-	}
-	return k.deregister()
-}
-
-func (k *MKey) order() order {
-	if k.window() {
-		return order{rankWindow, "MW"}
-	}
-	return order{rankRegion, "MR"}
-}
-
-// DestroyMR deregisters the region of a handle, which no other key will do for.
-func DestroyMR(c *Context, handle uint32) unix.Errno {
-	k, e := MR(c, handle)
-	if e != 0 {
-		return e
-	}
-	return k.Destroy()
-}

@@ -13,27 +13,22 @@ const accessDM = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | Acces
 
 // RegDM registers memory of the device. The region is zero based.
 func RegDM(c *Context, pd, dm uint32, off, length uint64, access Access) (*MKey, unix.Errno) {
-	p, e := Find[*PD](c, pd)
-	if e != 0 {
-		return nil, e
+	k := &MKey{Held: c.held(rankRegion, "MR"), Kind: KeyMR}
+	e := k.find(pd, 0)
+	if e == 0 {
+		k.dm, e = Find[*DM](c, dm)
 	}
-	m, e := Find[*DM](c, dm)
 	switch {
 	case e != 0:
 		return nil, e
-	case access&^accessDM != 0, access&AccessZeroBased == 0,
-		off > m.Len, length > m.Len-off:
+	case access&^accessDM != 0, access&AccessZeroBased == 0, off > k.dm.Len, length > k.dm.Len-off:
 		return nil, unix.EINVAL
 	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
 		return nil, unix.EINVAL
 	}
-	k := &MKey{PD: p, Kind: KeyMR, dm: m}
+	k.Use(k.dm)
 	var base uint64
-	k.Mem, base = guest.Own(m.bytes)
+	k.Mem, base = guest.Own(k.dm.bytes)
 	k.set(base+off, length, 0, access)
-	if e := k.addTo(c); e != 0 {
-		return nil, e
-	}
-	m.refs++
-	return k, 0
+	return k, k.addTo(c)
 }

@@ -14,11 +14,8 @@ const accessDmabuf = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | A
 // RegDmabuf registers n bytes of a dma-buf at offset off, whose descriptor is the calling process's, with advice on DMA
 // unless its handle is 0.
 func RegDmabuf(c *Context, pd uint32, fd int, off, n, iova uint64, access Access, advice uint32) (*MKey, unix.Errno) {
-	p, e := Find[*PD](c, pd)
-	var h *DMAHandle
-	if e == 0 && advice != 0 {
-		h, e = Find[*DMAHandle](c, advice)
-	}
+	k := &MKey{Held: c.held(rankRegion, "MR"), Kind: KeyMR, writable: access.writable()}
+	e := k.find(pd, advice)
 	switch {
 	case e != 0:
 		return nil, e
@@ -30,14 +27,12 @@ func RegDmabuf(c *Context, pd uint32, fd int, off, n, iova uint64, access Access
 	if e != 0 {
 		return nil, e
 	}
-	k := &MKey{PD: p, Kind: KeyMR, dmabuf: b, writable: access.writable()}
+	k.dmabuf = b
 	var base uint64
 	k.Mem, base = guest.Own(b)
 	k.set(base+skip, n, iova, access)
-	if e := k.addTo(c); e != 0 {
+	if e = k.addTo(c); e != 0 {
 		_ = unix.Munmap(b)
-		return nil, e
 	}
-	k.advised(h)
-	return k, 0
+	return k, e
 }

@@ -9,14 +9,14 @@ import "golang.org/x/sys/unix"
 func (k *MKey) Bind(mr *MKey, addr, base, n uint64, access Access, qpn uint32, variant uint8) {
 	k.Unbind()
 	k.Key = k.Key&^0xff | uint32(variant)
-	mr.refs++
+	mr.Hold(1)
 	k.MR, k.Mem, k.Addr, k.Len, k.Base, k.Access, k.QPN, k.Free = mr, mr.Mem, addr, n, base, access, qpn, false
 }
 
 // Unbind sets a window free.
 func (k *MKey) Unbind() {
 	if k.MR != nil {
-		k.MR.refs--
+		k.MR.Hold(-1)
 	}
 	k.MR, k.Free, k.Access, k.Len, k.QPN = nil, true, 0, 0, 0
 }
@@ -33,38 +33,33 @@ func AllocMW(c *Context, pd uint32, typ uint8) (*MKey, unix.Errno) {
 	case d.keys().liveMWs >= d.Config.Limits.MaxMW:
 		return nil, unix.ENOMEM
 	}
-	k := &MKey{PD: p, Kind: KeyMW1, Mem: c.Mem, Free: true}
+	k := &MKey{Held: c.held(rankWindow, "MW"), PD: p, Kind: KeyMW1, Mem: c.Mem, Free: true}
 	if typ == 2 {
 		k.Kind = KeyMW2
 	}
 	if e := d.newKey(k); e != 0 {
 		return nil, e
 	}
-	p.refs++
+	k.Use(p)
+	k.life.end = k.deallocate
 	d.keys().liveMWs++
 	c.add(k)
 	return k, 0
 }
 
-// deallocate destroys a window, bound or not.
-func (k *MKey) deallocate() unix.Errno {
+// deallocate gives back what a window has, bound or not.
+func (k *MKey) deallocate() {
 	k.Unbind()
 	d := k.Context.Device
 	d.freeKey(k)
-	k.PD.refs--
 	d.keys().liveMWs--
-	k.forget()
-	return 0
 }
 
-// DestroyMW destroys the window of a handle, which no other key will do for.
-func DestroyMW(c *Context, handle uint32) unix.Errno {
+// MW returns the window of a handle, which no other key will do for.
+func MW(c *Context, handle uint32) (*MKey, unix.Errno) {
 	k, e := Find[*MKey](c, handle)
-	switch {
-	case e != 0:
-		return e
-	case !k.window():
-		return unix.EINVAL
+	if e == 0 && !k.window() {
+		e = unix.EINVAL
 	}
-	return k.Destroy()
+	return k, e
 }

@@ -17,7 +17,7 @@ func New(c *config.Config) *Fabric {
 		}
 		d.keys().places = make([]*MKey, firstKey)
 		d.keys().places[NullKey>>8] = &MKey{Kind: KeyNull, Key: NullKey}
-		f.Devices = append(f.Devices, d)
+		f.Devices, f.Ports = append(f.Devices, d), append(f.Ports, d.Ports...)
 	}
 	return f
 }

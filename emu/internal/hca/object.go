@@ -8,29 +8,64 @@ import "golang.org/x/sys/unix"
 type Object interface {
 	// Destroy ends the object. It fails with EBUSY while others use it, unless its context ends.
 	Destroy() unix.Errno
-	// order says when a release destroys it.
-	order() order
-	held() *Held
+	// Common returns what all objects have.
+	Common() *Held
 }
 
 // Held is what all objects have: the context that holds them, and their handle there.
 type Held struct {
 	Context *Context
 	Handle  uint32
+	User    uint64 // of what has events: the program's handle, which they name
+	// AsyncDelivered counts the asynchronous events that the program was given. Once the object is destroyed these are
+	// those that it has read, and has to acknowledge.
+	AsyncDelivered uint32
+	life           life
 }
 
-func (h *Held) held() *Held { return h }
+// life is how long an object lives.
+type life struct {
+	order order    // among others when its context ends
+	refs  int      // others that use it
+	uses  []Object // what it uses
+	end   func()   // gives back what else it has; nil: nothing
+}
 
-// forget takes the handle back.
-func (h *Held) forget() { delete(h.Context.objects, h.Handle) }
+// held is what an object of a kind has before it has a handle.
+func (c *Context) held(rank int, name string) Held {
+	return Held{Context: c, life: life{order: order{rank, name}}}
+}
 
-// busy returns the errno of a destruction while so many others use the object.
-func (h *Held) busy(uses int) unix.Errno {
-	if uses > 0 && !h.Context.Dead {
+// Common returns what all objects have.
+func (h *Held) Common() *Held { return h }
+
+// Use has the object keep others from when it has a handle to its end.
+func (h *Held) Use(all ...Object) { h.life.uses = append(h.life.uses, all...) }
+
+// Hold counts n others more that use the object.
+func (h *Held) Hold(n int) { h.life.refs += n }
+
+// Uses returns how many others use the object.
+func (h *Held) Uses() int { return h.life.refs }
+
+// Destroy ends an object that no other uses.
+func (h *Held) Destroy() unix.Errno {
+	if h.life.refs > 0 && !h.Context.Dead {
 		return unix.EBUSY
 	}
+	delete(h.Context.objects, h.Handle)
+	if h.life.end != nil {
+		h.life.end()
+	}
+	for _, o := range h.life.uses {
+		o.Common().Hold(-1)
+	}
+	h.AsyncDelivered = h.Context.drop(h.User, h.AsyncDelivered)
 	return 0
 }
+
+// Event tells the program of something about the object.
+func (h *Held) Event(t EventType) { h.AsyncDelivered += h.Context.AsyncEvent(t, h.User) }
 
 // order is an object's place in a release, and the name of its kind in the report of leaks.
 type order struct {
@@ -70,8 +105,10 @@ func Find[T any](c *Context, handle uint32) (v T, e unix.Errno) {
 }
 
 // Destroy ends the object of a handle, which must be a T.
-func Destroy[T Object](c *Context, handle uint32) unix.Errno {
-	o, e := Find[T](c, handle)
+func Destroy[T Object](c *Context, handle uint32) unix.Errno { return destroyed(Find[T](c, handle)) }
+
+// destroyed ends an object that was found.
+func destroyed[T Object](o T, e unix.Errno) unix.Errno {
 	if e != 0 {
 		return e
 	}
@@ -80,35 +117,17 @@ func Destroy[T Object](c *Context, handle uint32) unix.Errno {
 
 // Discard ends an object, unless it has ended.
 func Discard(o Object) {
-	if h := o.held(); h.Context.objects[h.Handle] == o {
+	if h := o.Common(); h.Context.objects[h.Handle] == o {
 		o.Destroy()
 	}
 }
 
-// each calls do for the context's objects of one kind until it returns false.
-func each[T any](c *Context, do func(T) bool) {
+// Lookup returns the context's object of one kind that is the one, or nil.
+func Lookup[T any](c *Context, is func(*T) bool) *T {
 	for _, o := range c.objects {
-		if v, ok := o.(T); ok && !do(v) {
-			return
+		if v, ok := o.(any).(*T); ok && is(v) {
+			return v
 		}
 	}
-}
-
-// Counted is an object whose asynchronous events a program has to acknowledge.
-type Counted interface {
-	Object
-	// Events returns how many, of those that it has read.
-	Events() uint32
-}
-
-// DestroyCounted is [Destroy]. It also returns the events that the program has to acknowledge.
-func DestroyCounted[T Counted](c *Context, handle uint32) (events uint32, e unix.Errno) {
-	o, e := Find[T](c, handle)
-	if e == 0 {
-		e = o.Destroy()
-	}
-	if e != 0 {
-		return 0, e
-	}
-	return o.Events(), 0
+	return nil
 }

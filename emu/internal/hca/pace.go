@@ -72,23 +72,16 @@ func AllocPace(c *Context, limit []byte, dedicated bool) (*Pace, unix.Errno) {
 	if rate := binary.BigEndian.Uint32(full[:]); rate == 0 || rate > MaxPace {
 		return nil, unix.EINVAL
 	}
-	e := pacePart.of(&c.Device.parts).take(c, full[:], dedicated)
+	all := pacePart.of(&c.Device.parts)
+	e := all.take(c, full[:], dedicated)
 	if e == nil {
 		return nil, unix.ENOSPC
 	}
-	p := &Pace{entry: e}
+	p := &Pace{c.held(rankPlain, "pace"), e}
+	p.life.end = func() { all.drop(e) }
 	c.add(p)
 	return p, 0
 }
 
 // Index is the number that queues name.
 func (p *Pace) Index() uint16 { return p.entry.index }
-
-// Destroy gives the handle back.
-func (p *Pace) Destroy() unix.Errno {
-	pacePart.of(&p.Context.Device.parts).drop(p.entry)
-	p.forget()
-	return 0
-}
-
-func (*Pace) order() order { return order{rankPlain, "pace"} }

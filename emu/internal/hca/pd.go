@@ -7,8 +7,7 @@ import "golang.org/x/sys/unix"
 // PD is a protection domain. C: struct ib_pd.
 type PD struct {
 	Held
-	Num  uint32 // PDN
-	refs int
+	Num uint32 // PDN
 }
 
 type pds struct{ made, live int }
@@ -23,35 +22,15 @@ func AllocPD(c *Context) (*PD, unix.Errno) {
 	if all.live >= c.Device.Config.Limits.MaxPD {
 		return nil, unix.ENOMEM
 	}
-	pd := &PD{Num: uint32(firstPD+all.made) & 0xffffff}
+	pd := &PD{c.held(rankPD, "PD"), uint32(firstPD+all.made) & 0xffffff}
 	all.made++
 	all.live++
+	pd.life.end = func() { all.live-- }
 	c.add(pd)
 	return pd, 0
 }
 
-// Destroy destroys a protection domain that nothing uses.
-func (pd *PD) Destroy() unix.Errno {
-	if e := pd.busy(pd.refs); e != 0 {
-		return e
-	}
-	pdPart.of(&pd.Context.Device.parts).live--
-	pd.forget()
-	return 0
-}
-
-func (*PD) order() order { return order{rankPD, "PD"} }
-
-// Uses returns how many objects are of the protection domain.
-func (pd *PD) Uses() int { return pd.refs }
-
 // pdNumbered returns the context's protection domain with a number, or nil.
-func pdNumbered(c *Context, num uint32) (found *PD) {
-	each(c, func(pd *PD) bool {
-		if pd.Num == num {
-			found = pd
-		}
-		return found == nil
-	})
-	return found
+func pdNumbered(c *Context, num uint32) *PD {
+	return Lookup(c, func(pd *PD) bool { return pd.Num == num })
 }

@@ -23,35 +23,6 @@ func (p *Port) needsGRH() bool { return p.roce() || p.Config.NeedsGRH }
 // Reaches reports whether a packet arrives that has no GRH: ports that require one are found by their GIDs.
 func (p *Port) Reaches(to *Port, grh bool) bool { return grh || !p.needsGRH() && !to.needsGRH() }
 
-// PortByGID returns the port that has a GID, and the GID's index, or nil.
-func (f *Fabric) PortByGID(gid *[16]byte) (*Port, int) {
-	for _, d := range f.Devices {
-		if d.Gone {
-			continue
-		}
-		for _, p := range d.Ports {
-			for i := range p.Config.GIDs {
-				if p.Config.GIDs[i].GID == *gid {
-					return p, i
-				}
-			}
-		}
-	}
-	return nil, -1
-}
-
-// PortByLID returns the InfiniBand port that has a LID, or nil.
-func (f *Fabric) PortByLID(lid uint16) *Port {
-	for _, d := range f.Devices {
-		for _, p := range d.Ports {
-			if c := p.Config; c.LID != 0 && lid&^(1<<c.LMC-1) == c.LID && !d.Gone {
-				return p
-			}
-		}
-	}
-	return nil
-}
-
 // GID returns entry i of the port's table, or nil.
 func (p *Port) GID(i int) *config.GID {
 	if i < 0 || i >= len(p.Config.GIDs) || p.Config.GIDs[i].GID == (config.Addr{}) {

@@ -14,7 +14,6 @@ type QP struct {
 	// Written by create_qp.
 	Held
 	PD       *PD
-	User     uint64 // the program's handle: the element of its events
 	Num      uint32
 	UIdx     uint32 // what CQEs carry beside the QPN: the program's index (CQE version 1) or 0
 	RecvIdx  uint32 // the same in those of receives, where it is the SRQN with CQE version 0
@@ -45,8 +44,7 @@ type QP struct {
 	uses qpUses
 
 	// Written by the engine.
-	AsyncDelivered uint32 // and by commands that raise an event
-	Run            QPRun
+	Run QPRun
 }
 
 // Frames is how a QP or a WQ receives frames.
@@ -69,7 +67,6 @@ type RSS struct {
 	Key      []byte
 	Function uint8
 	Fields   uint64
-	uses     *int // of the table
 }
 
 // QPExtra is what a program sets of a QP by DevX.
@@ -84,7 +81,6 @@ type QPExtra struct {
 // qpUses is who keeps a QP.
 type qpUses struct {
 	mcast  []group
-	flows  int      // steering rules that lead here
 	opens  int      // XRC_RECV shared by ibv_open_qp
 	orphan bool     // destroyed where it was made, and open elsewhere
 	xrcd   *XRCDRef // by which the QP was made
@@ -179,11 +175,6 @@ func (qp *QP) Port() *Port { return qp.Context.Device.port(qp.Attr.Port) }
 
 // XRCD returns the domain of an XRC_RECV QP, or nil.
 func (qp *QP) XRCD() *XRCD { return qp.uses.xrcd.domain() }
-
-// Event tells the program of something about the QP.
-func (qp *QP) Event(t EventType) {
-	qp.AsyncDelivered += qp.Context.AsyncEvent(t, qp.User)
-}
 
 // Fatal tells the program that the QP, or the WQ that it is the queue of, failed.
 func (qp *QP) Fatal() {

@@ -34,22 +34,17 @@ type QPInit struct {
 // OpenedQP is a further handle of an XRC_RECV QP.
 type OpenedQP struct {
 	Held
-	qp   *QP
-	xrcd *XRCDRef
+	qp *QP
 }
 
 // CreateQP makes a QP in RESET.
 func CreateQP(c *Context, i *QPInit) (*QP, unix.Errno) {
 	d := c.Device
-	qp := &QP{Held: Held{Context: c}, User: i.User, Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll,
-		Flags: i.Flags, Mem: c.Mem, DB: i.DB, DC: i.DC}
-	for _, step := range []func(*QPInit) unix.Errno{qp.find, qp.receives, qp.check, qp.ringsOf, qp.indexOf} {
+	qp := &QP{Held: c.held(rankQP, "QP"), Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags,
+		Mem: c.Mem, DB: i.DB, DC: i.DC}
+	for _, step := range []func(*QPInit) unix.Errno{qp.find, qp.receives, qp.check, qp.ringsOf, qp.indexOf,
+		qp.registerOf} {
 		if e := step(i); e != 0 {
-			return nil, e
-		}
-	}
-	if i.Type.rings() {
-		if e := qp.registerOf(i); e != 0 {
 			return nil, e
 		}
 	}
@@ -57,16 +52,17 @@ func CreateQP(c *Context, i *QPInit) (*QP, unix.Errno) {
 		qp.dropRegister()
 		return nil, unix.ENOMEM
 	}
-	qp.refs(1)
-	qp.uses.xrcd.hold(1)
 	d.qps().live++
+	qp.XRCD().join(1)
 	if n := d.Config.LAGPorts; n > 0 { // the kernel deals them out in turn
 		qp.Extra.LAGPort = d.qps().deal(n)
 	}
 	if qp.UAR != nil {
 		at, _ := slices.BinarySearchFunc(qp.UAR.QPs, qp.DB, func(o *QP, db uint64) int { return cmp.Compare(o.DB, db) })
 		qp.UAR.QPs = slices.Insert(qp.UAR.QPs, at, qp)
+		qp.Use(qp.UAR)
 	}
+	qp.User, qp.life.end = i.User, qp.end
 	c.add(qp)
 	qp.engine().QPCreated(qp)
 	return qp, 0
@@ -83,6 +79,11 @@ func (qp *QP) find(i *QPInit) (e unix.Errno) {
 	if e != 0 {
 		return e
 	}
+	if qp.PD != nil {
+		qp.Use(qp.PD)
+	} else {
+		qp.Use(qp.uses.xrcd)
+	}
 	for _, q := range []struct {
 		h  uint32
 		to **CQ
@@ -92,12 +93,14 @@ func (qp *QP) find(i *QPInit) (e unix.Errno) {
 			if *q.to, e = Find[*CQ](c, q.h); e != 0 {
 				return e
 			}
+			qp.Use(*q.to)
 		}
 	}
 	if i.SRQ != 0 {
 		if qp.SRQ, e = Find[*SRQ](c, i.SRQ); e != 0 {
 			return e
 		}
+		qp.Use(qp.SRQ)
 		if qp.SRQ.XRC || qp.SRQ.Tags > 0 && i.Type != RC {
 			return unix.EINVAL
 		}
@@ -183,30 +186,8 @@ func (qp *QP) indexOf(i *QPInit) (e unix.Errno) {
 	return 0
 }
 
-// refs counts the QP in the objects that it uses.
-func (qp *QP) refs(n int) {
-	if qp.PD != nil {
-		qp.PD.refs += n
-	}
-	if qp.SendCQ != nil {
-		qp.SendCQ.refs += n
-	}
-	if qp.RecvCQ != nil {
-		qp.RecvCQ.refs += n
-	}
-	if qp.SRQ != nil {
-		qp.SRQ.refs += n
-	}
-	if x := qp.XRCD(); x != nil {
-		x.users += n
-	}
-	if r := qp.Frames.RSS; r != nil {
-		*r.uses += n
-	}
-}
-
 // OpenQP gives another handle of an XRC_RECV QP of the domain.
-func OpenQP(c *Context, xrcd, qpn uint32) (*QP, unix.Errno) {
+func OpenQP(c *Context, xrcd, qpn uint32) (*OpenedQP, unix.Errno) {
 	r, e := xrcdOf(c, xrcd)
 	if e != 0 {
 		return nil, e
@@ -215,16 +196,21 @@ func OpenQP(c *Context, xrcd, qpn uint32) (*QP, unix.Errno) {
 	if qp == nil || qp.Type != XRCRecv || qp.XRCD() != r.x {
 		return nil, unix.EINVAL
 	}
-	o := *qp
-	o.Handle = c.add(&OpenedQP{qp: qp, xrcd: r})
-	r.hold(1)
+	o := &OpenedQP{c.held(rankOpened, "opened QP"), qp}
+	o.Use(r)
+	o.life.end = func() {
+		if qp.uses.opens--; qp.uses.orphan && qp.uses.opens == 0 {
+			qp.destroy()
+		}
+	}
 	qp.uses.opens++
-	return &o, 0
+	c.add(o)
+	return o, 0
 }
 
 // AnyQP is what a handle of a QP stands for: the QP, or one that was opened by its number.
 type AnyQP interface {
-	Counted
+	Object
 	// QP returns the QP.
 	QP() *QP
 }
@@ -232,14 +218,8 @@ type AnyQP interface {
 // QP returns the QP itself.
 func (qp *QP) QP() *QP { return qp }
 
-// Events returns how many events of the QP the program has to acknowledge.
-func (qp *QP) Events() uint32 { return qp.AsyncDelivered }
-
 // QP returns the QP that was opened.
 func (o *OpenedQP) QP() *QP { return o.qp }
-
-// Events returns 0: the events are those of the handle that made the QP.
-func (o *OpenedQP) Events() uint32 { return 0 }
 
 // FindQP also finds a QP that was opened by its number.
 func FindQP(c *Context, handle uint32) (*QP, unix.Errno) {
@@ -250,35 +230,14 @@ func FindQP(c *Context, handle uint32) (*QP, unix.Errno) {
 	return o.QP(), 0
 }
 
-// Destroy closes the handle.
-func (o *OpenedQP) Destroy() unix.Errno {
-	o.forget()
-	o.xrcd.hold(-1)
-	if o.qp.uses.opens--; o.qp.uses.orphan && o.qp.uses.opens == 0 {
-		o.qp.destroy()
-	}
-	return 0
-}
-
-// Destroy destroys a QP in any state; an XRC_RECV QP lives on while it is open elsewhere. AsyncDelivered counts the
-// events that the program has read from then on.
-func (qp *QP) Destroy() unix.Errno {
-	if e := qp.busy(len(qp.uses.mcast) + qp.uses.flows); e != 0 {
-		return e
-	}
-	qp.forget()
-	qp.uses.xrcd.hold(-1)
+// end destroys a QP in any state; an XRC_RECV QP lives on while it is open elsewhere.
+func (qp *QP) end() {
 	if qp.uses.opens > 0 {
 		qp.uses.orphan = true
 	} else {
 		qp.destroy()
 	}
-	qp.AsyncDelivered = qp.Context.drop(qp.User, qp.AsyncDelivered)
-	return 0
 }
-
-func (*OpenedQP) order() order { return order{rankOpened, "opened QP"} }
-func (*QP) order() order       { return order{rankQP, "QP"} }
 
 func (qp *QP) destroy() {
 	d := qp.Context.Device
@@ -295,5 +254,5 @@ func (qp *QP) destroy() {
 	if u := qp.UAR; u != nil {
 		u.QPs = slices.DeleteFunc(u.QPs, func(o *QP) bool { return o == qp })
 	}
-	qp.refs(-1)
+	qp.XRCD().join(-1)
 }

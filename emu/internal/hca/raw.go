@@ -29,7 +29,7 @@ const MaxTSO = 256 << 10
 func (d *Device) Receivers() (n int) {
 	d.EachQP(func(qp *QP) {
 		var posted [4]byte
-		if qp.uses.flows > 0 && qp.State >= RTR && qp.Mem.Read(qp.DB, posted[:]) == nil &&
+		if qp.Type != UD && qp.Uses() > 0 && qp.State >= RTR && qp.Mem.Read(qp.DB, posted[:]) == nil &&
 			binary.BigEndian.Uint32(posted[:]) > 0 {
 			n++
 		}

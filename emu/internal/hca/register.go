@@ -147,10 +147,8 @@ func (r *Registers) pick() int {
 func (qp *QP) registerOf(i *QPInit) unix.Errno {
 	c, r := qp.Context, RegistersOf(qp.Context)
 	switch {
+	case !i.Type.rings(), i.UARPage >= 0 && i.SQCount == 0:
 	case i.UARPage >= 0:
-		if i.SQCount == 0 {
-			return 0
-		}
 		if qp.UAR = UARAt(c, i.UARPage); qp.UAR == nil {
 			return unix.EINVAL
 		}

@@ -11,21 +11,21 @@ import (
 // IndTable is an indirection table.
 type IndTable struct {
 	Held
-	Num  uint32
-	WQs  []*WQ
-	refs int
+	Num uint32
+	WQs []*WQ
 }
 
 // CreateIndTable makes a table of WQs.
 func CreateIndTable(c *Context, handles []uint32) (*IndTable, unix.Errno) {
 	all := c.Device.wqs()
-	t := &IndTable{}
+	t := &IndTable{Held: c.held(rankTable, "indirection table")}
 	for _, h := range handles {
 		w, e := Find[*WQ](c, h)
 		if e != 0 {
 			return nil, e
 		}
 		t.WQs = append(t.WQs, w)
+		t.Use(w)
 	}
 	switch {
 	case len(t.WQs) > MaxIndTableSize:
@@ -33,30 +33,13 @@ func CreateIndTable(c *Context, handles []uint32) (*IndTable, unix.Errno) {
 	case all.tables >= MaxIndTables:
 		return nil, unix.ENOMEM
 	}
-	for _, w := range t.WQs {
-		w.refs++
-	}
 	all.tables++
+	t.life.end = func() { all.tables-- }
 	all.lastTable++
 	t.Num = all.lastTable & 0xffffff
 	c.add(t)
 	return t, 0
 }
-
-// Destroy destroys a table that no QP uses.
-func (t *IndTable) Destroy() unix.Errno {
-	if e := t.busy(t.refs); e != 0 {
-		return e
-	}
-	t.forget()
-	for _, w := range t.WQs {
-		w.refs--
-	}
-	t.Context.Device.wqs().tables--
-	return 0
-}
-
-func (*IndTable) order() order { return order{rankTable, "indirection table"} }
 
 // Fields of a hash. C: enum mlx5_rx_hash_fields.
 const (
@@ -92,8 +75,8 @@ func (r *RSS) check() unix.Errno {
 
 // CreateRSS makes a QP that has no queues and no number, only rules that lead to it.
 func CreateRSS(c *Context, i *QPInit) (*QP, unix.Errno) {
-	qp := &QP{Held: Held{Context: c}, User: i.User, Register: -1, Type: i.Type, Flags: i.Flags,
-		Frames: Frames{RSS: i.RSS}, Mem: c.Mem}
+	qp := &QP{Held: c.held(rankQP, "QP"), Register: -1, Type: i.Type, Flags: i.Flags, Frames: Frames{RSS: i.RSS},
+		Mem: c.Mem}
 	var e unix.Errno
 	if qp.PD, e = Find[*PD](c, i.PD); e != 0 {
 		return nil, e
@@ -109,8 +92,9 @@ func CreateRSS(c *Context, i *QPInit) (*QP, unix.Errno) {
 	if e = r.check(); e != 0 {
 		return nil, e
 	}
-	r.Key, r.uses = slices.Clone(r.Key), &t.refs
-	qp.refs(1)
+	r.Key = slices.Clone(r.Key)
+	qp.Use(qp.PD, t)
+	qp.User, qp.life.end = i.User, qp.end
 	c.Device.qps().live++
 	c.add(qp)
 	return qp, 0

@@ -55,12 +55,12 @@ func TestRereg_Rules(t *testing.T) {
 			var k *MKey
 			switch x.kind {
 			case "memory", "demand":
-				k = got(RegMR(c, s.pd.Handle, b.mem.base, 4096, b.mem.base, x.access))(b)
+				k = got(RegMR(c, 0, s.pd.Handle, b.mem.base, 4096, b.mem.base, x.access))(b)
 			case "everything":
-				k = got(RegMR(c, s.pd.Handle, 0, all, 0, x.access))(b)
+				k = got(RegMR(c, 0, s.pd.Handle, 0, all, 0, x.access))(b)
 			case "advised":
 				h := got(AllocDMAH(c))(b)
-				k = got(RegWith(c, h.Handle, s.pd.Handle, b.mem.base, 4096, b.mem.base, x.access))(b)
+				k = got(RegMR(c, h.Handle, s.pd.Handle, b.mem.base, 4096, b.mem.base, x.access))(b)
 			case "device":
 				m := got(AllocDM(c, 4096, 0))(b)
 				k = got(RegDM(c, s.pd.Handle, m.Handle, 0, 4096, x.access))(b)
@@ -89,7 +89,7 @@ func TestRereg_Rules(t *testing.T) {
 			} else if e != 0 && k.Access != access {
 				t.Errorf("refused, it has the rights %#x", k.Access)
 			}
-			b.is("dereg_mr", DestroyMR(c, k.Handle), 0)
+			b.is("dereg_mr", destroyed(MR(c, k.Handle)), 0)
 			if len(b.f.pinned) != 0 {
 				t.Errorf("memory stays pinned: %v", b.f.pinned)
 			}
@@ -105,7 +105,7 @@ func TestRules(t *testing.T) {
 	group := [16]byte{0xff, 0x12, 15: 7}
 
 	// What is on demand the driver finds by its key, and windows too; a pinned region it does not find.
-	mr := got(RegMR(c, s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite))(b)
+	mr := got(RegMR(c, 0, s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite))(b)
 	mw := got(AllocMW(c, s.pd.Handle, 1))(b)
 	b.is("advice for a pinned region", Advise(c, s.pd.Handle, 0, 0, []Advised{{mr.Key, b.mem.base, 1}}), unix.ENOENT)
 	b.is("advice for a window", Advise(c, s.pd.Handle, 0, 0, []Advised{{mw.Key, b.mem.base, 1}}), unix.EINVAL)
@@ -138,16 +138,16 @@ func TestRules(t *testing.T) {
 	opened := got(OpenQP(other, two.Handle, target.Num))(b)
 	b.is("close with a QP", Destroy[*XRCDRef](c, one.Handle), unix.EBUSY)
 	b.is("close with an opened QP", Destroy[*XRCDRef](other, two.Handle), unix.EBUSY)
-	_, e = DestroyCounted[AnyQP](other, opened.Handle)
+	e = Destroy[AnyQP](other, opened.Handle)
 	b.is("destroy the opened one", e, 0)
 	b.is("close the other one", Destroy[*XRCDRef](other, two.Handle), 0)
 	two, e = OpenXRCD(other, 1, 2, 0)
 	b.is("open a third time", e, 0)
 	opened = got(OpenQP(other, two.Handle, target.Num))(b)
-	_, e = DestroyCounted[AnyQP](c, target.Handle)
+	e = Destroy[AnyQP](c, target.Handle)
 	b.is("destroy the QP, which stays open", e, 0)
 	b.is("close", Destroy[*XRCDRef](c, one.Handle), 0)
-	_, e = DestroyCounted[AnyQP](other, opened.Handle)
+	e = Destroy[AnyQP](other, opened.Handle)
 	b.is("destroy the opened one again", e, 0)
 	b.is("close the last", Destroy[*XRCDRef](other, two.Handle), 0)
 	_, e = CreateQP(c, &QPInit{Type: XRCRecv, XRCD: 4711, UARPage: -1, Register: -1})

@@ -15,7 +15,6 @@ type SRQ struct {
 	// Written by create_srq.
 	Held
 	PD     *PD
-	User   uint64
 	Num    uint32
 	UIdx   uint32
 	XRC    bool
@@ -29,12 +28,8 @@ type SRQ struct {
 
 	Limit uint32 // written by modify_srq; the engine sets it to 0 when it was reached
 
-	refs int      // QPs that receive here; written by their commands
-	xrcd *XRCDRef // by which XRCD was named
-
 	// Written by the engine.
-	AsyncDelivered uint32
-	Run            SRQRun
+	Run SRQRun
 }
 
 // SRQRun is the engine's state of an SRQ.
@@ -110,12 +105,15 @@ func CreateSRQ(c *Context, i *SRQInit) (*SRQ, unix.Errno) {
 	case all.live >= lim.MaxSRQ:
 		return nil, unix.ENOMEM
 	}
-	s := &SRQ{Held: Held{Context: c}, PD: pd, User: i.User, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE}
+	s := &SRQ{Held: c.held(rankSRQ, "SRQ"), PD: pd, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE}
+	s.Use(pd)
 	if i.XRC {
-		if s.xrcd, e = xrcdOf(c, i.XRCD); e != 0 {
+		r, e := xrcdOf(c, i.XRCD)
+		if e != 0 {
 			return nil, e
 		}
-		s.XRCD = s.xrcd.x
+		s.XRCD = r.x
+		s.Use(r)
 	}
 	if i.TM {
 		if i.Tags == 0 || i.Tags > MaxTags {
@@ -127,6 +125,7 @@ func CreateSRQ(c *Context, i *SRQInit) (*SRQ, unix.Errno) {
 		if s.CQ, e = Find[*CQ](c, i.CQ); e != 0 {
 			return nil, e
 		}
+		s.Use(s.CQ)
 		if s.UIdx, e = userIndex(c, i.UIdx); e != 0 {
 			return nil, e
 		}
@@ -146,22 +145,11 @@ func CreateSRQ(c *Context, i *SRQInit) (*SRQ, unix.Errno) {
 		s.UIdx = s.Num
 	}
 	all.live++
-	s.count(1)
+	s.XRCD.join(1)
+	s.User, s.life.end = i.User, s.end
 	c.add(s)
 	s.engine().SRQCreated(s)
 	return s, 0
-}
-
-// count counts the SRQ in the objects that it uses.
-func (s *SRQ) count(n int) {
-	s.PD.refs += n
-	s.xrcd.hold(n)
-	if s.XRCD != nil {
-		s.XRCD.users += n
-	}
-	if s.CQ != nil {
-		s.CQ.refs += n
-	}
 }
 
 // Attributes of SRQ.Modify. C: IB_SRQ_*.
@@ -185,29 +173,12 @@ func (s *SRQ) Modify(mask, limit uint32) unix.Errno {
 	return 0
 }
 
-// Destroy destroys an SRQ that no QP uses. AsyncDelivered counts the events that the program has read from then on.
-func (s *SRQ) Destroy() unix.Errno {
-	if e := s.busy(s.refs); e != 0 {
-		return e
-	}
+func (s *SRQ) end() {
 	s.engine().SRQDestroyed(s)
 	all := s.Context.Device.srqs()
 	all.free(s.Num)
 	all.live--
-	s.count(-1)
-	s.forget()
-	s.AsyncDelivered = s.Context.drop(s.User, s.AsyncDelivered)
-	return 0
-}
-
-// Events returns how many events of the SRQ the program has to acknowledge.
-func (s *SRQ) Events() uint32 { return s.AsyncDelivered }
-
-func (*SRQ) order() order { return order{rankSRQ, "SRQ"} }
-
-// Event tells the program of something about the SRQ.
-func (s *SRQ) Event(t EventType) {
-	s.AsyncDelivered += s.Context.AsyncEvent(t, s.User)
+	s.XRCD.join(-1)
 }
 
 // SRQ returns the SRQ with a number, or nil.

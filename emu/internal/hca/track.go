@@ -11,7 +11,11 @@ import (
 // inner returns the handles of objects that carry out an object of DevX.
 func inner(c *Context) map[uint32]bool {
 	in := map[uint32]bool{}
-	each(c, func(o *DevxObject) bool { in[o.Inner] = true; return true })
+	for _, o := range c.objects {
+		if x, ok := o.(*DevxObject); ok {
+			in[x.Inner] = true
+		}
+	}
 	return in
 }
 
@@ -35,7 +39,7 @@ func Leaked(c *Context) []string {
 	count, in := map[order]int{}, inner(c)
 	for h, o := range c.objects {
 		if _, page := o.(*UAR); !page && !in[h] {
-			count[o.order()]++
+			count[o.Common().life.order]++
 		}
 	}
 	var all []string

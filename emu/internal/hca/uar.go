@@ -79,27 +79,18 @@ func AllocUAR(c *Context, kind uint32) (*UAR, unix.Errno) {
 	if !ok {
 		return nil, unix.ENOSPC
 	}
-	u := &UAR{Held: Held{Context: c}, Index: i, Kind: kind}
+	u := &UAR{Held: c.held(rankUAR, "UAR"), Index: i, Kind: kind}
 	if e := u.open(int64(mmapUAR<<8 | i)); e != 0 {
 		return nil, e
+	}
+	u.life.end = func() {
+		u.close()
+		t.pages[i] = nil
 	}
 	c.add(u)
 	t.pages[i] = u
 	return u, 0
 }
-
-// Destroy takes the doorbell page back.
-func (u *UAR) Destroy() unix.Errno {
-	if e := u.busy(len(u.QPs)); e != 0 {
-		return e
-	}
-	u.close()
-	uarPart.of(&u.Context.parts).pages[u.Index] = nil
-	u.forget()
-	return 0
-}
-
-func (*UAR) order() order { return order{rankUAR, "UAR"} }
 
 // open maps page at of the file for the engine.
 func (u *UAR) open(at int64) unix.Errno {

@@ -15,15 +15,12 @@ type Umem struct {
 	Mem  guest.Mem // where Addr counts: the program, or this process for a dma-buf
 	Addr uint64
 	Len  uint64
-
-	dmabuf []byte // its mapping
-	refs   int    // objects that are made of it
 }
 
 // RegUmem registers memory of the calling process, or with fd >= 0 n bytes of a dma-buf at offset addr.
 func RegUmem(c *Context, addr, n, pageSizes uint64, access Access, fd int) (*Umem, unix.Errno) {
 	const possible = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRelaxed
-	u := &Umem{Mem: c.Mem, Addr: addr, Len: n}
+	u := &Umem{Held: c.held(rankPlain, "umem"), Mem: c.Mem, Addr: addr, Len: n}
 	switch {
 	case !c.DevX, n == 0, addr+n < addr, access&^possible != 0,
 		access&AccessRemoteWrite != 0 && access&AccessLocalWrite == 0,
@@ -36,45 +33,21 @@ func RegUmem(c *Context, addr, n, pageSizes uint64, access Access, fd int) (*Ume
 		}
 		u.Mem, u.Addr = guest.Own(b)
 		u.Addr += skip
-		u.dmabuf = b
+		u.life.end = func() { _ = unix.Munmap(b) }
 	case !c.Mem.Mapped(addr, n, access&AccessLocalWrite != 0):
 		return nil, unix.EFAULT
 	default:
 		if e := c.Device.Fabric.charge(c.Mem.PID, locked(addr, n)); e != 0 {
 			return nil, e
 		}
+		u.life.end = func() { c.Device.Fabric.discharge(u.Mem.PID, locked(addr, n)) }
 	}
 	u.ID = c.Device.NextNumber()
 	c.add(u)
 	return u, 0
 }
 
-// Destroy ends a registration that nothing uses.
-func (u *Umem) Destroy() unix.Errno {
-	if e := u.busy(u.refs); e != 0 {
-		return e
-	}
-	if u.dmabuf != nil {
-		_ = unix.Munmap(u.dmabuf)
-	} else {
-		u.Context.Device.Fabric.discharge(u.Mem.PID, locked(u.Addr, u.Len))
-	}
-	u.forget()
-	return 0
-}
-
-func (*Umem) order() order { return order{rankPlain, "umem"} }
-
 // UmemNumbered returns the umem of the context with a number, or nil.
-func UmemNumbered(c *Context, id uint32) (found *Umem) {
-	each(c, func(u *Umem) bool {
-		if u.ID == id {
-			found = u
-		}
-		return found == nil
-	})
-	return found
+func UmemNumbered(c *Context, id uint32) *Umem {
+	return Lookup(c, func(u *Umem) bool { return u.ID == id })
 }
-
-// Hold counts n objects more that are made of the umem.
-func (u *Umem) Hold(n int) { u.refs += n }

@@ -35,26 +35,13 @@ func (v *vars) take() (index int, ok bool) {
 
 // AllocVAR allocates a page: page 10<<8 | index of the file.
 func AllocVAR(c *Context) (*VAR, unix.Errno) {
-	i, ok := varPart.of(&c.Device.parts).take()
+	all := varPart.of(&c.Device.parts)
+	i, ok := all.take()
 	if !ok {
 		return nil, unix.ENOSPC
 	}
-	v := &VAR{Index: i}
+	v := &VAR{c.held(rankPlain, "VAR"), i}
+	v.life.end = func() { all[i] = false }
 	c.add(v)
 	return v, 0
 }
-
-// HasVAR reports whether a program may map a page.
-func HasVAR(c *Context, index int) (has bool) {
-	each(c, func(v *VAR) bool { has = v.Index == index; return !has })
-	return has
-}
-
-// Destroy gives the page back.
-func (v *VAR) Destroy() unix.Errno {
-	varPart.of(&v.Context.Device.parts)[v.Index] = false
-	v.forget()
-	return 0
-}
-
-func (*VAR) order() order { return order{rankPlain, "VAR"} }

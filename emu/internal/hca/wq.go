@@ -9,7 +9,6 @@ type WQ struct {
 	Held
 	Queue *QP     // what the engine knows of it; its number is the WQ's
 	known WQState // of the last modify_wq: the state as the driver knows it
-	refs  int     // places in indirection tables
 }
 
 // WQState is a WQ's state, with the kernel's numbers.
@@ -100,7 +99,7 @@ func CreateWQ(c *Context, i *WQInit) (*WQ, unix.Errno) {
 	case d.qps().live >= d.Config.Limits.MaxQP, d.wqs().queues >= MaxWQ:
 		return nil, unix.ENOMEM
 	}
-	q := &QP{Held: Held{Context: c}, User: i.User, Register: -1, Type: WorkQueue, Mem: c.Mem, DB: i.DB,
+	q := &QP{Held: Held{Context: c, User: i.User}, Register: -1, Type: WorkQueue, Mem: c.Mem, DB: i.DB,
 		Flags: i.DriverFlags & wqSignature, Cap: QPCap{RecvWR: i.MaxWR, RecvSGE: i.MaxSGE},
 		RQ: Ring{Base: i.Buf, Count: i.Count, Shift: i.Shift}}
 	var e unix.Errno
@@ -132,10 +131,11 @@ func CreateWQ(c *Context, i *WQInit) (*WQ, unix.Errno) {
 	if !d.qps().number(q, d.Config.Limits.MaxQP) {
 		return nil, unix.ENOMEM
 	}
-	w := &WQ{Queue: q}
+	w := &WQ{Held: c.held(rankWQ, "WQ"), Queue: q}
+	w.Use(q.PD, q.RecvCQ)
+	w.User, w.life.end = i.User, w.end
 	d.qps().live++
 	d.wqs().queues++
-	q.refs(1)
 	c.add(w)
 	q.engine().QPCreated(q)
 	return w, 0
@@ -189,20 +189,9 @@ func (w *WQ) Modify(m *WQModify) unix.Errno {
 	return 0
 }
 
-// Destroy destroys a WQ that no table has. AsyncDelivered of its queue counts the events that the program has read from
-// then on.
-func (w *WQ) Destroy() unix.Errno {
-	if e := w.busy(w.refs); e != 0 {
-		return e
-	}
-	w.forget()
+// end has the events of the queue be those of the WQ.
+func (w *WQ) end() {
 	w.Context.Device.wqs().queues--
 	w.Queue.destroy()
-	w.Queue.AsyncDelivered = w.Context.drop(w.Queue.User, w.Queue.AsyncDelivered)
-	return 0
+	w.AsyncDelivered = w.Queue.AsyncDelivered
 }
-
-// Events returns how many events of the WQ the program has to acknowledge.
-func (w *WQ) Events() uint32 { return w.Queue.AsyncDelivered }
-
-func (*WQ) order() order { return order{rankWQ, "WQ"} }

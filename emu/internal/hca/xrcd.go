@@ -35,9 +35,8 @@ var (
 
 // XRCDRef is one opening of an XRC domain.
 type XRCDRef struct {
-	Held
-	x     *XRCD
-	users int // handles of QPs and SRQs that were made or opened by it. C: ib_uxrcd_object.refcnt
+	Held // used by the QPs and SRQs that were made or opened by it. C: ib_uxrcd_object.refcnt
+	x    *XRCD
 }
 
 // xrcdOf finds an opening for what is made in the domain.
@@ -49,10 +48,10 @@ func xrcdOf(c *Context, handle uint32) (*XRCDRef, unix.Errno) {
 	return r, e
 }
 
-// hold counts n handles more.
-func (r *XRCDRef) hold(n int) {
-	if r != nil {
-		r.users += n
+// join counts n QPs or SRQs more in a domain, or in none.
+func (x *XRCD) join(n int) {
+	if x != nil {
+		x.users += n
 	}
 }
 
@@ -95,7 +94,8 @@ func OpenXRCD(c *Context, dev, ino uint64, flags uint32) (*XRCDRef, unix.Errno) 
 		}
 	}
 	x.refs++
-	r := &XRCDRef{x: x}
+	r := &XRCDRef{c.held(rankXRCD, "XRCD"), x}
+	r.life.end = r.end
 	c.add(r)
 	return r, 0
 }
@@ -105,21 +105,18 @@ func (r *XRCDRef) Domain() *XRCD { return r.x }
 
 // Destroy closes the XRC domain, unless QPs or SRQs were made by this opening; the last one fails while any use it.
 func (r *XRCDRef) Destroy() unix.Errno {
-	uses := r.users
-	if r.x.refs == 1 {
-		uses += r.x.users
+	if r.x.refs == 1 && r.x.users > 0 && !r.Context.Dead {
+		return unix.EBUSY
 	}
-	if e := r.busy(uses); e != 0 {
-		return e
-	}
-	if r.x.refs--; r.x.refs == 0 {
-		xrcdLive.of(&r.x.Device.parts).n--
-		if r.x.named {
-			delete(xrcdPart.of(&r.x.Device.Fabric.parts).named, r.x.key)
-		}
-	}
-	r.forget()
-	return 0
+	return r.Held.Destroy()
 }
 
-func (*XRCDRef) order() order { return order{rankXRCD, "XRCD"} }
+func (r *XRCDRef) end() {
+	if r.x.refs--; r.x.refs > 0 {
+		return
+	}
+	xrcdLive.of(&r.x.Device.parts).n--
+	if r.x.named {
+		delete(xrcdPart.of(&r.x.Device.Fabric.parts).named, r.x.key)
+	}
+}

@@ -43,9 +43,10 @@ var requests = []request{
 	{"gid", "gid DEVICE PORT INDEX GID|none", "change an entry of a GID table", [2]int{4, 4}, (*machine).controlGID},
 	{"devices", "devices", "the devices with their ports and GID tables", [2]int{0, 0}, (*machine).controlDevices},
 	{"remove", "remove DEVICE", "take a device away", [2]int{1, 1}, (*machine).controlRemove},
-	{"paging", "paging DEVICE", "pages that came and went on demand", [2]int{1, 1}, (*machine).controlPaging},
+	{"paging", "paging DEVICE", "pages that came and went on demand", [2]int{1, 1},
+		of(func(d *hca.Device) any { return d.Paged })},
 	{"blocks", "blocks DEVICE", "blocks of compressed completions that were written", [2]int{1, 1},
-		(*machine).controlBlocks},
+		of(func(d *hca.Device) any { return d.Blocks })},
 	{"trace", "trace on|off", "start or stop the trace that --trace made", [2]int{1, 1}, (*machine).controlTrace},
 	{"listeners", "listeners", "ports on which somebody listens in rdma_cm", [2]int{0, 0}, (*machine).controlListeners},
 	{"receivers", "receivers", "how many raw packet QPs have a rule and a receive", [2]int{0, 0},
@@ -220,28 +221,23 @@ func (m *machine) controlDevices([]string) (any, error) {
 	return list, nil
 }
 
+// of is a request about a device.
+func of(tell func(*hca.Device) any) func(*machine, []string) (any, error) {
+	return func(m *machine, args []string) (any, error) {
+		d, err := m.device(args[0])
+		if err != nil {
+			return nil, err
+		}
+		return tell(d), nil
+	}
+}
+
 func (m *machine) controlRemove(args []string) (any, error) {
 	d, err := m.device(args[0])
 	if err != nil {
 		return nil, err
 	}
 	return nil, m.remove(d)
-}
-
-func (m *machine) controlPaging(args []string) (any, error) {
-	d, err := m.device(args[0])
-	if err != nil {
-		return nil, err
-	}
-	return d.Paged, nil
-}
-
-func (m *machine) controlBlocks(args []string) (any, error) {
-	d, err := m.device(args[0])
-	if err != nil {
-		return nil, err
-	}
-	return d.Blocks, nil
 }
 
 func (m *machine) controlTrace(args []string) (any, error) {

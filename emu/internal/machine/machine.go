@@ -111,31 +111,32 @@ func (m *machine) tell(pid int, device string, f *fault.Spec) {
 	}
 }
 
-func (m *machine) atWQE(qp *hca.QP, opcode uint8, _ uint64) engine.Fault {
-	if f := m.at(fault.AtWQE, qp.Context.Device, fault.Op{PID: qp.Context.PID, QP: qp.Num,
-		Opcode: int(opcode)}); f != nil {
-		return carriedOut[f.Kind]
-	}
-	return engine.FaultNone
-}
-
-func (m *machine) atDoorbell(qp *hca.QP) engine.Fault {
-	if f := m.at(fault.AtDoorbell, qp.Context.Device, fault.Op{PID: qp.Context.PID, QP: qp.Num, Opcode: -1}); f != nil {
-		return carriedOut[f.Kind]
-	}
-	return engine.FaultNone
-}
-
-func (m *machine) atCQE(cq *hca.CQ, qp *hca.QP) (engine.Fault, uint32) {
-	op := fault.Op{PID: cq.Context.PID, CQ: cq.Num, Opcode: -1}
-	if qp != nil {
-		op.QP = qp.Num
-	}
-	f := m.at(fault.AtCQE, cq.Context.Device, op)
+// engineFault is the fault that befalls an operation in the engine, and the delay that goes with it.
+func (m *machine) engineFault(p fault.Point, c *hca.Context, op fault.Op) (engine.Fault, uint32) {
+	op.PID = c.PID
+	f := m.at(p, c.Device, op)
 	if f == nil {
 		return engine.FaultNone, 0
 	}
 	return carriedOut[f.Kind], uint32(f.Delay.Microseconds())
+}
+
+func (m *machine) atWQE(qp *hca.QP, opcode uint8, _ uint64) engine.Fault {
+	f, _ := m.engineFault(fault.AtWQE, qp.Context, fault.Op{QP: qp.Num, Opcode: int(opcode)})
+	return f
+}
+
+func (m *machine) atDoorbell(qp *hca.QP) engine.Fault {
+	f, _ := m.engineFault(fault.AtDoorbell, qp.Context, fault.Op{QP: qp.Num, Opcode: -1})
+	return f
+}
+
+func (m *machine) atCQE(cq *hca.CQ, qp *hca.QP) (engine.Fault, uint32) {
+	op := fault.Op{CQ: cq.Num, Opcode: -1}
+	if qp != nil {
+		op.QP = qp.Num
+	}
+	return m.engineFault(fault.AtCQE, cq.Context, op)
 }
 
 // unaddressed are the commands that need not know how the network is today.

@@ -45,7 +45,7 @@ func (r *rdmaNetlink) sendto(c *notify.Call) {
 		c.Continue()
 		return
 	}
-	fd, err := descriptor(c.TID, c.FD())
+	fd, err := guest.TakeFD(c.TID, c.FD())
 	if err != nil {
 		c.Continue()
 		return
@@ -113,20 +113,6 @@ func (r *rdmaNetlink) rest(answer [][]byte, to unix.Sockaddr) {
 	}
 }
 
-// descriptor is a duplicate of a thread's.
-func descriptor(tid, fd int) (int, error) {
-	pid, err := guest.TGID(tid)
-	if err != nil {
-		return -1, err
-	}
-	p, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(p)
-	return unix.PidfdGetfd(p, fd, 0)
-}
-
 // userSocket returns the port id of a socket that socket made, binding it first.
 func userSocket(fd int) (port uint32, ok bool) {
 	domain, err1 := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
@@ -148,4 +134,14 @@ func userSocket(fd int) (port uint32, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+func errno(err error) unix.Errno {
+	if err == nil {
+		return 0
+	}
+	if e, ok := err.(unix.Errno); ok {
+		return e
+	}
+	return unix.EIO
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -159,23 +158,3 @@ func (s *Session) end() {
 
 // verbsIoctl is RDMA_VERBS_IOCTL.
 const verbsIoctl = 0xc0181b01
-
-// niceness is that of the programs. The emulator gets three times as much of a processor that it shares with one. More
-// would starve programs on a busy machine: at 19, a ping-pong of 100 messages took 110 s beside a load of 45, at 5 it
-// took 40 s, and on a quiet machine both took the same time.
-const niceness = 5
-
-// calm makes a program give way to the emulator where both want a processor: programs poll without end, and what they
-// wait for happens here. Threads inherit it.
-func calm(tid int) {
-	const most = 20 // the system call returns how far a niceness is from it
-	if n, err := unix.Getpriority(unix.PRIO_PROCESS, tid); err == nil && most-n >= niceness {
-		return
-	}
-	tasks, _ := os.ReadDir("/proc/" + strconv.Itoa(tid) + "/task")
-	for _, t := range tasks {
-		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, id, niceness)
-		}
-	}
-}

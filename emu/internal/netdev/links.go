@@ -208,7 +208,7 @@ func addr(body []byte) (index int, ip netip.Addr) {
 	if len(body) < unix.SizeofIfAddrmsg {
 		return 0, ip
 	}
-	attrs(body[unix.SizeofIfAddrmsg:], func(typ uint16, value []byte) {
+	Attrs(body[unix.SizeofIfAddrmsg:], func(typ uint16, value []byte) {
 		if typ == unix.IFA_LOCAL || typ == unix.IFA_ADDRESS && !ip.IsValid() {
 			ip, _ = netip.AddrFromSlice(value)
 		}

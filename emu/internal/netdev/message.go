@@ -23,17 +23,17 @@ func newMessage(typ, flags int, body []byte) *message {
 	return m
 }
 
-func (m *message) align() {
-	for len(m.b)%unix.NLA_ALIGNTO != 0 {
-		m.b = append(m.b, 0)
+// AppendAttr appends an attribute.
+func AppendAttr(b []byte, typ uint16, value []byte) []byte {
+	b = binary.NativeEndian.AppendUint16(b, uint16(unix.SizeofNlAttr+len(value)))
+	b = append(binary.NativeEndian.AppendUint16(b, typ), value...)
+	for len(b)%unix.NLA_ALIGNTO != 0 {
+		b = append(b, 0)
 	}
+	return b
 }
 
-func (m *message) attr(typ int, value []byte) {
-	m.open(typ)
-	m.b = append(m.b, value...)
-	m.close()
-}
+func (m *message) attr(typ int, value []byte) { m.b = AppendAttr(m.b, uint16(typ), value) }
 
 func (m *message) text(typ int, s string) { m.attr(typ, append([]byte(s), 0)) }
 
@@ -41,16 +41,14 @@ func (m *message) u32(typ, v int) { m.attr(typ, binary.NativeEndian.AppendUint32
 
 // open begins an attribute that contains others.
 func (m *message) open(typ int) {
-	m.align()
 	m.nests = append(m.nests, len(m.b))
-	m.b = binary.NativeEndian.AppendUint16(append(m.b, 0, 0), uint16(typ))
+	m.attr(typ, nil)
 }
 
 func (m *message) close() {
 	at := m.nests[len(m.nests)-1]
 	m.nests = m.nests[:len(m.nests)-1]
 	binary.NativeEndian.PutUint16(m.b[at:], uint16(len(m.b)-at))
-	m.align()
 }
 
 // exchange sends a request and gives each part of the answer to got. The kernel's refusal is an errno.
@@ -70,9 +68,9 @@ func exchange(fd int, seq uint32, m *message, got func(typ uint16, body []byte))
 			return os.NewSyscallError("recvfrom", err)
 		}
 		done := false
-		split(buf[:n], func(typ uint16, s uint32, body []byte) {
-			switch {
-			case s != seq || done:
+		Split(buf[:n], func(header, body []byte) {
+			switch typ := binary.NativeEndian.Uint16(header[4:]); {
+			case binary.NativeEndian.Uint32(header[8:]) != seq || done:
 			case typ == unix.NLMSG_DONE:
 				done = true
 			case typ == unix.NLMSG_ERROR && len(body) >= 4:
@@ -90,20 +88,20 @@ func exchange(fd int, seq uint32, m *message, got func(typ uint16, body []byte))
 	}
 }
 
-// split calls f for each message of a datagram.
-func split(b []byte, f func(typ uint16, seq uint32, body []byte)) {
+// Split calls f for each message of a datagram.
+func Split(b []byte, f func(header, body []byte)) {
 	for len(b) >= unix.SizeofNlMsghdr {
 		size := int(binary.NativeEndian.Uint32(b))
 		if size < unix.SizeofNlMsghdr || size > len(b) {
 			return // the kernel makes none
 		}
-		f(binary.NativeEndian.Uint16(b[4:]), binary.NativeEndian.Uint32(b[8:]), b[unix.SizeofNlMsghdr:size])
+		f(b[:unix.SizeofNlMsghdr], b[unix.SizeofNlMsghdr:size])
 		b = b[min((size+3)&^3, len(b)):]
 	}
 }
 
-// attrs calls f for each attribute.
-func attrs(b []byte, f func(typ uint16, value []byte)) {
+// Attrs calls f for each attribute.
+func Attrs(b []byte, f func(typ uint16, value []byte)) {
 	for len(b) >= unix.SizeofNlAttr {
 		size := int(binary.NativeEndian.Uint16(b))
 		if size < unix.SizeofNlAttr || size > len(b) {

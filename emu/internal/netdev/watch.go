@@ -87,7 +87,7 @@ func (l *Links) hear(got func(typ uint16, body []byte)) (lost bool) {
 		for {
 			switch n, _, err := unix.Recvfrom(int(fd), buf[:], 0); err {
 			case nil:
-				split(buf[:n], func(typ uint16, _ uint32, body []byte) { got(typ, body) })
+				Split(buf[:n], func(header, body []byte) { got(binary.NativeEndian.Uint16(header[4:]), body) })
 			case unix.EINTR:
 			case unix.ENOBUFS:
 				lost = true
@@ -107,7 +107,7 @@ func (l *Links) link(typ uint16, body []byte) (c Change) {
 	}
 	c = Change{Name: l.name(int(binary.NativeEndian.Uint32(body[4:]))), There: typ == unix.RTM_NEWLINK,
 		Up: binary.NativeEndian.Uint32(body[8:])&unix.IFF_UP != 0}
-	attrs(body[unix.SizeofIfInfomsg:], func(typ uint16, value []byte) {
+	Attrs(body[unix.SizeofIfInfomsg:], func(typ uint16, value []byte) {
 		if typ == unix.IFLA_MTU && len(value) == 4 {
 			c.MTU = int(binary.NativeEndian.Uint32(value))
 		}

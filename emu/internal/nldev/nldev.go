@@ -12,6 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/cm"
 	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/netdev"
 	"github.com/pureverbs/pureverbs/emu/internal/sysfs"
 )
 
@@ -71,20 +72,15 @@ type Server struct {
 // Answer returns the datagrams that the kernel would send to the socket with a port id for what was sent by it. Only
 // who has CAP_NET_ADMIN, admin, sees keys. The fabric's lock is held.
 func (s *Server) Answer(port uint32, admin bool, sent []byte) (out [][]byte) {
-	for len(sent) >= unix.SizeofNlMsghdr {
-		n := int(binary.NativeEndian.Uint32(sent))
-		if n < unix.SizeofNlMsghdr || n > len(sent) {
-			break
-		}
-		r := request{s: s, f: s.Fabric, admin: admin, port: port, seq: binary.NativeEndian.Uint32(sent[8:])}
-		r.typ, r.flags = binary.NativeEndian.Uint16(sent[4:]), binary.NativeEndian.Uint16(sent[6:])
+	netdev.Split(sent, func(header, body []byte) {
+		r := request{s: s, f: s.Fabric, admin: admin, port: port, seq: binary.NativeEndian.Uint32(header[8:])}
+		r.typ, r.flags = binary.NativeEndian.Uint16(header[4:]), binary.NativeEndian.Uint16(header[6:])
 		if r.flags&unix.NLM_F_REQUEST != 0 && r.typ >= unix.NLMSG_MIN_TYPE {
-			r.attrs(sent[unix.SizeofNlMsghdr:n])
-			r.answer(sent[:unix.SizeofNlMsghdr])
+			r.attrs(body)
+			r.answer(header)
 			out = append(out, r.out...)
 		}
-		sent = sent[min((n+3)&^3, len(sent)):]
-	}
+	})
 	return out
 }
 
@@ -102,20 +98,14 @@ type request struct {
 
 func (r *request) attrs(b []byte) {
 	r.num = map[uint16]int{}
-	for len(b) >= unix.SizeofNlAttr {
-		n := int(binary.NativeEndian.Uint16(b))
-		if n < unix.SizeofNlAttr || n > len(b) {
-			return
-		}
-		typ := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+	netdev.Attrs(b, func(typ uint16, v []byte) {
 		switch {
 		case typ == attrChardevType:
-			r.kind = string(bytes.TrimRight(b[unix.SizeofNlAttr:n], "\x00"))
-		case n == unix.SizeofNlAttr+4:
-			r.num[typ] = int(binary.NativeEndian.Uint32(b[4:]))
+			r.kind = string(bytes.TrimRight(v, "\x00"))
+		case len(v) == 4:
+			r.num[typ] = int(binary.NativeEndian.Uint32(v))
 		}
-		b = b[min((n+3)&^3, len(b)):]
-	}
+	})
 }
 
 func (r *request) dumps() bool { return r.flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP }
@@ -243,14 +233,7 @@ func (r *request) write(typ uint16, body func()) {
 	binary.NativeEndian.PutUint32(h[12:], r.port)
 }
 
-func (r *request) attr(typ uint16, v []byte) {
-	r.buf = binary.NativeEndian.AppendUint16(r.buf, uint16(unix.SizeofNlAttr+len(v)))
-	r.buf = binary.NativeEndian.AppendUint16(r.buf, typ)
-	r.buf = append(r.buf, v...)
-	for len(r.buf)%unix.NLA_ALIGNTO != 0 {
-		r.buf = append(r.buf, 0)
-	}
-}
+func (r *request) attr(typ uint16, v []byte) { r.buf = netdev.AppendAttr(r.buf, typ, v) }
 
 func (r *request) text(typ uint16, s string) { r.attr(typ, append([]byte(s), 0)) }
 func (r *request) u32(typ uint16, v uint32)  { r.attr(typ, binary.NativeEndian.AppendUint32(nil, v)) }
@@ -264,14 +247,17 @@ func (r *request) nest(typ uint16, body func()) {
 	binary.NativeEndian.PutUint16(r.buf[at:], uint16(len(r.buf)-at))
 }
 
-func (r *request) handle(d *hca.Device) {
-	r.u32(attrDevIndex, uint32(d.Index))
-	r.text(attrDevName, d.Config.Name)
+// about appends a message about a device.
+func (r *request) about(d *hca.Device, body func()) {
+	r.message(r.typ, func() {
+		r.u32(attrDevIndex, uint32(d.Index))
+		r.text(attrDevName, d.Config.Name)
+		body()
+	})
 }
 
 func (r *request) device(d *hca.Device) {
-	r.message(r.typ, func() {
-		r.handle(d)
+	r.about(d, func() {
 		r.u32(attrPortIndex, uint32(len(d.Ports)))
 		r.text(attrFWVersion, d.Config.FirmwareVersion)
 		r.u64(attrNodeGUID, uint64(d.Config.NodeGUID))
@@ -310,8 +296,7 @@ func (r *request) chardev() unix.Errno {
 
 func (r *request) link(p *hca.Port) {
 	c := p.Config
-	r.message(r.typ, func() {
-		r.handle(p.Device)
+	r.about(p.Device, func() {
 		r.u32(attrPortIndex, uint32(p.Number))
 		if c.LinkLayer == config.InfiniBand {
 			r.u64(attrCapFlags, uint64(c.CapFlags))

@@ -68,12 +68,30 @@ type table struct {
 var tables = map[int]*table{
 	10: {"qp", attrQP, attrQPEntry, attrLQPN, (*request).qp, true},
 	11: {"cm_id", attrCMID, attrCMIDEntry, attrCMIDN, (*request).cmID, true},
-	12: {"cq", attrCQ, attrCQEntry, attrCQN, (*request).cq, false},
-	13: {"mr", attrMR, attrMREntry, attrMRN, (*request).mr, false},
-	14: {"pd", attrPD, attrPDEntry, attrPDN, (*request).pd, false},
-	22: {"ctx", attrCtx, attrCtxEntry, attrCtxN, (*request).ctx, false},
-	23: {"srq", attrSRQ, attrSRQEntry, attrSRQN, (*request).srq, false},
+	12: {"cq", attrCQ, attrCQEntry, attrCQN, of(cqn, (*request).cq), false},
+	13: {"mr", attrMR, attrMREntry, attrMRN, of(mrn, (*request).mr), false},
+	14: {"pd", attrPD, attrPDEntry, attrPDN, of(pdn, (*request).pd), false},
+	22: {"ctx", attrCtx, attrCtxEntry, attrCtxN, of(ctxn, (*request).ctx), false},
+	23: {"srq", attrSRQ, attrSRQEntry, attrSRQN, of(srqn, (*request).srq), false},
 }
+
+// of is what table.one is for objects that are a T. number returns the number of one that is a resource.
+func of[T any](number func(*T) (n uint32, ok bool), put func(*request, *T)) func(*request, any, int) (uint32, func()) {
+	return func(r *request, o any, _ int) (uint32, func()) {
+		if v, is := o.(*T); is {
+			if n, ok := number(v); ok {
+				return n, func() { put(r, v) }
+			}
+		}
+		return 0, nil
+	}
+}
+
+func cqn(cq *hca.CQ) (uint32, bool)      { return cq.Num, true }
+func mrn(k *hca.MKey) (uint32, bool)     { return k.Key >> 8, k.Kind == hca.KeyMR }
+func pdn(pd *hca.PD) (uint32, bool)      { return pd.Num, true }
+func ctxn(c *hca.Context) (uint32, bool) { return uint32(c.ID), c.Ready }
+func srqn(s *hca.SRQ) (uint32, bool)     { return s.Num, true }
 
 // each calls do for all objects that may be resources.
 func (r *request) each(d *hca.Device, do func(o any)) {
@@ -96,8 +114,7 @@ func (r *request) each(d *hca.Device, do func(o any)) {
 
 // summary counts the resources of a device, in the kernel's order.
 func (r *request) summary(d *hca.Device) {
-	r.message(r.typ, func() {
-		r.handle(d)
+	r.about(d, func() {
 		r.nest(attrSummary, func() {
 			for _, cmd := range []int{14, 12, 10, 11, 13, 22, 23} {
 				t, n := tables[cmd], uint64(0)
@@ -131,19 +148,13 @@ func (r *request) table(d *hca.Device, t *table, port int) unix.Errno {
 		if found == nil {
 			return unix.ENOENT
 		}
-		r.message(r.typ, func() {
-			r.handle(d)
-			found()
-		})
+		r.about(d, found)
 		return 0
 	}
 	var entries []byte
 	flush := func() {
 		if len(entries) > 0 {
-			r.message(r.typ, func() {
-				r.handle(d)
-				r.attr(t.list, entries)
-			})
+			r.about(d, func() { r.attr(t.list, entries) })
 		}
 		entries = nil
 	}
@@ -239,91 +250,61 @@ func (r *request) cmID(o any, port int) (uint32, func()) {
 	}
 }
 
-func (r *request) cq(o any, _ int) (uint32, func()) {
-	cq, ok := o.(*hca.CQ)
-	if !ok {
-		return 0, nil
-	}
-	return cq.Num, func() {
-		r.u32(attrCQE, cq.Entries-1)
-		r.u64(attrUses, uint64(cq.Uses()))
-		r.attr(attrDIM, []byte{0})
-		r.u32(attrCQN, cq.Num)
-		r.u32(attrCtxN, uint32(cq.Context.ID))
-		r.pid(cq.Context.PID)
-	}
+func (r *request) cq(cq *hca.CQ) {
+	r.u32(attrCQE, cq.Entries-1)
+	r.u64(attrUses, uint64(cq.Uses()))
+	r.attr(attrDIM, []byte{0})
+	r.u32(attrCQN, cq.Num)
+	r.u32(attrCtxN, uint32(cq.Context.ID))
+	r.pid(cq.Context.PID)
 }
 
-func (r *request) mr(o any, _ int) (uint32, func()) {
-	k, ok := o.(*hca.MKey)
-	if !ok || k.Kind != hca.KeyMR {
-		return 0, nil
+func (r *request) mr(k *hca.MKey) {
+	if r.admin {
+		r.u32(attrRKey, k.Key)
+		r.u32(attrLKey, k.Key)
 	}
-	return k.Key >> 8, func() {
-		if r.admin {
-			r.u32(attrRKey, k.Key)
-			r.u32(attrLKey, k.Key)
-		}
-		r.u64(attrMRLen, k.Len)
-		r.u32(attrMRN, k.Key>>8)
-		r.u32(attrPDN, k.PD.Num)
-		r.pid(k.PD.Context.PID)
-	}
+	r.u64(attrMRLen, k.Len)
+	r.u32(attrMRN, k.Key>>8)
+	r.u32(attrPDN, k.PD.Num)
+	r.pid(k.PD.Context.PID)
 }
 
-func (r *request) pd(o any, _ int) (uint32, func()) {
-	pd, ok := o.(*hca.PD)
-	if !ok {
-		return 0, nil
+func (r *request) pd(pd *hca.PD) {
+	if r.admin {
+		r.u32(attrLocalDMAKey, 0) // a program's has none
 	}
-	return pd.Num, func() {
-		if r.admin {
-			r.u32(attrLocalDMAKey, 0) // a program's has none
-		}
-		r.u64(attrUses, uint64(pd.Uses()))
-		r.u32(attrPDN, pd.Num)
-		r.u32(attrCtxN, uint32(pd.Context.ID))
-		r.pid(pd.Context.PID)
-	}
+	r.u64(attrUses, uint64(pd.Uses()))
+	r.u32(attrPDN, pd.Num)
+	r.u32(attrCtxN, uint32(pd.Context.ID))
+	r.pid(pd.Context.PID)
 }
 
-func (r *request) ctx(o any, _ int) (uint32, func()) {
-	c, ok := o.(*hca.Context)
-	if !ok || !c.Ready {
-		return 0, nil
-	}
-	return uint32(c.ID), func() {
-		r.u32(attrCtxN, uint32(c.ID))
-		r.pid(c.PID)
-	}
+func (r *request) ctx(c *hca.Context) {
+	r.u32(attrCtxN, uint32(c.ID))
+	r.pid(c.PID)
 }
 
-func (r *request) srq(o any, _ int) (uint32, func()) {
-	s, ok := o.(*hca.SRQ)
-	if !ok {
-		return 0, nil
+func (r *request) srq(s *hca.SRQ) {
+	r.u32(attrSRQN, s.Num)
+	var typ byte // basic
+	switch {
+	case s.XRC:
+		typ = 1
+	case s.Tags != 0:
+		typ = 2
 	}
-	return s.Num, func() {
-		r.u32(attrSRQN, s.Num)
-		var typ byte // basic
-		switch {
-		case s.XRC:
-			typ = 1
-		case s.Tags != 0:
-			typ = 2
-		}
-		r.attr(attrType, []byte{typ})
-		r.u32(attrPDN, s.PD.Num)
-		if s.CQ != nil {
-			r.u32(attrCQN, s.CQ.Num)
-		}
-		r.nest(attrQP, func() {
-			s.Context.Device.EachQP(func(qp *hca.QP) {
-				if qp.SRQ == s && len(r.buf) < most/2 {
-					r.nest(attrQPEntry, func() { r.u32(attrLQPN, qp.Num) })
-				}
-			})
+	r.attr(attrType, []byte{typ})
+	r.u32(attrPDN, s.PD.Num)
+	if s.CQ != nil {
+		r.u32(attrCQN, s.CQ.Num)
+	}
+	r.nest(attrQP, func() {
+		s.Context.Device.EachQP(func(qp *hca.QP) {
+			if qp.SRQ == s && len(r.buf) < most/2 {
+				r.nest(attrQPEntry, func() { r.u32(attrLQPN, qp.Num) })
+			}
 		})
-		r.pid(s.Context.PID)
-	}
+	})
+	r.pid(s.Context.PID)
 }

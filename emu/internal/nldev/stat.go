@@ -23,19 +23,15 @@ const (
 )
 
 // regions is the kind of which each resource has statistics: pages on demand. No QP is bound to a counter.
-var regions = &table{"mr", attrMR, attrMREntry, attrMRN, (*request).mrStatistic, false}
+var regions = &table{"mr", attrMR, attrMREntry, attrMRN, of(mrn, (*request).mrStatistic), false}
 
 // statistics answers for all resources of a kind.
 func (r *request) statistics() unix.Errno {
-	i, ok := r.num[attrDevIndex]
-	if !ok || i < 0 || i >= len(r.f.Devices) || r.f.Devices[i].Gone {
-		return unix.EINVAL
-	}
-	switch r.num[attrStatRes] {
-	case attrQP:
+	switch d := r.named(); {
+	case d != nil && r.num[attrStatRes] == attrQP:
 		return 0
-	case attrMR:
-		return r.table(r.f.Devices[i], regions, 0)
+	case d != nil && r.num[attrStatRes] == attrMR:
+		return r.table(d, regions, 0)
 	}
 	return unix.EINVAL
 }
@@ -50,8 +46,7 @@ func (r *request) statistic(d *hca.Device, port int) unix.Errno {
 	case ok && (kind != attrQP || !mode), port == 0:
 		return unix.EINVAL
 	}
-	r.message(r.typ, func() {
-		r.handle(d)
+	r.about(d, func() {
 		r.u32(attrPortIndex, uint32(port))
 		if ok {
 			r.u32(attrStatMode, 0)
@@ -77,8 +72,7 @@ func (r *request) optional(d *hca.Device, port int) unix.Errno {
 	if port == 0 {
 		return unix.EINVAL
 	}
-	r.message(r.typ, func() {
-		r.handle(d)
+	r.about(d, func() {
 		r.u32(attrPortIndex, uint32(port))
 		r.nest(attrHWCounters, func() {
 			for i, name := range sysfs.HWCounters() {
@@ -99,21 +93,15 @@ func (r *request) counter(name string, n uint64) {
 	})
 }
 
-func (r *request) mrStatistic(o any, _ int) (uint32, func()) {
-	k, ok := o.(*hca.MKey)
-	if !ok || k.Kind != hca.KeyMR {
-		return 0, nil
+func (r *request) mrStatistic(k *hca.MKey) {
+	r.u32(attrMRN, k.Key>>8)
+	if k.Paging == nil {
+		return
 	}
-	return k.Key >> 8, func() {
-		r.u32(attrMRN, k.Key>>8)
-		if k.Paging == nil {
-			return
-		}
-		n := k.Paging.Counts
-		r.nest(attrHWCounters, func() {
-			r.counter("page_faults", n.Faults)
-			r.counter("page_invalidations", n.Invalidations)
-			r.counter("page_prefetch", n.Prefetched)
-		})
-	}
+	n := k.Paging.Counts
+	r.nest(attrHWCounters, func() {
+		r.counter("page_faults", n.Faults)
+		r.counter("page_invalidations", n.Invalidations)
+		r.counter("page_prefetch", n.Prefetched)
+	})
 }

@@ -6,10 +6,9 @@ import "golang.org/x/sys/unix"
 
 // sysCall is one system call of the kernel's, and how it becomes an operation.
 type sysCall struct {
-	nr        uint32
-	body      body
-	set       func(c *Call, a *[6]uint64)
-	onlyUnmap bool
+	nr   uint32
+	body body
+	set  func(c *Call, a *[6]uint64)
 }
 
 var calls = append(archCalls, []sysCall{
@@ -32,13 +31,10 @@ var calls = append(archCalls, []sysCall{
 		c.Op, c.Args = OpChdir, [6]uint64{atFDCWD, a[0]}
 	}},
 	{nr: unix.SYS_GETCWD, body: always, set: op(OpGetcwd, 2)},
-	{nr: unix.SYS_MMAP, body: mappings, set: setMmap},
+	{nr: unix.SYS_MMAP, body: mappings, set: op(OpMmap, 6)},
 	{nr: unix.SYS_EXIT_GROUP, body: always, set: op(OpExit, 1)},
 	{nr: unix.SYS_SOCKET, body: sockets, set: op(OpSocket, 3)},
 	{nr: unix.SYS_SENDTO, body: netlinkSends, set: op(OpSendto, 6)},
-	{nr: unix.SYS_MUNMAP, body: always, set: op(OpUnmap, 2), onlyUnmap: true},
-	{nr: unix.SYS_MADVISE, body: advices, set: op(OpUnmap, 2), onlyUnmap: true},
-	{nr: unix.SYS_MREMAP, body: always, set: op(OpRemap, 5), onlyUnmap: true},
 	{nr: unix.SYS_SETUID, body: always, set: op(OpCreds, 0)},
 	{nr: unix.SYS_SETGID, body: always, set: op(OpCreds, 0)},
 	{nr: unix.SYS_SETREUID, body: always, set: op(OpCreds, 0)},
@@ -87,14 +83,6 @@ func (c *Call) statAt(dir, path, flags, out uint64) {
 }
 
 func setXattr(c *Call, a *[6]uint64) { c.Op, c.Args = OpXattr, [6]uint64{atFDCWD, a[0]} }
-
-func setMmap(c *Call, a *[6]uint64) {
-	if a[3]&unix.MAP_ANONYMOUS == 0 {
-		op(OpMmap, 6)(c, a)
-	} else {
-		op(OpUnmap, 2)(c, a)
-	}
-}
 
 // setOpenat2 takes the flags, which are in memory. A fault there is the kernel's to report: without flags the call
 // means nothing to us either way.

@@ -2,16 +2,12 @@
 
 package notify
 
-import (
-	"os"
-	"strconv"
-)
+import "os"
 
 // Config says what to run and which system calls to trap.
 type Config struct {
 	Argv                  []string
 	Env                   []string // nil: the supervisor's
-	Dir                   string
 	Scratch               string   // a folder that goes with the programs if the supervisor is killed
 	Stdin, Stdout, Stderr *os.File // nil: the supervisor's; not used with Net
 	Net                   *Net     // where to start it; nil: in the supervisor's network. It is used up
@@ -22,15 +18,10 @@ type Config struct {
 	DenyNetlink []int
 	// TrapNetlink are those that the handler makes: their socket, and what is sent to the kernel.
 	TrapNetlink []int
-	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED)
-	// of memory.
-	Unmap bool
 
 	// Forward is signals to the supervisor that are passed on to the program. Those of the terminal's keys have reached
 	// it already.
 	Forward []os.Signal
-	// OnStart gets the program's process before it has made a trapped call.
-	OnStart func(pid int)
 	// OnPanic is called for a handler's panic. The call was answered EIO.
 	OnPanic func(c *Call, v any, stack []byte)
 }
@@ -52,23 +43,11 @@ const (
 	OpIoctl    Op = 6  // fd, request, argument
 	OpWrite    Op = 7  // fd, buffer, size; not of up to 8 bytes, which are no command of any device
 	OpMmap     Op = 8  // address, length, prot, flags, fd, offset: of a file
-	OpUnmap    Op = 9  // address, length: the memory there goes away
-	OpRemap    Op = 10 // old address, old length, new length, flags, new address
-	OpXattr    Op = 11 // dirfd, path: the reading of an attribute
-	OpExit     Op = 12 // status: the process ends by itself
-	OpChdir    Op = 13 // dirfd, path; answer with Chdir
-	OpGetcwd   Op = 14 // buffer, size
-	OpSocket   Op = 15 // domain, type, protocol: of a netlink socket
-	OpSendto   Op = 16 // fd, buffer, size, flags, address, its size: which is that of a netlink address
-	OpCreds    Op = 17 // the thread changes its credentials
+	OpXattr    Op = 9  // dirfd, path: the reading of an attribute
+	OpExit     Op = 10 // status: the process ends by itself
+	OpChdir    Op = 11 // dirfd, path; answer with Chdir
+	OpGetcwd   Op = 12 // buffer, size
+	OpSocket   Op = 13 // domain, type, protocol: of a netlink socket
+	OpSendto   Op = 14 // fd, buffer, size, flags, address, its size: which is that of a netlink address
+	OpCreds    Op = 15 // the thread changes its credentials
 )
-
-var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap",
-	"xattr", "exit", "chdir", "getcwd", "socket", "sendto", "creds"}
-
-func (o Op) String() string {
-	if o == 0 || int(o) >= len(opNames) {
-		return "Op(" + strconv.Itoa(int(o)) + ")"
-	}
-	return opNames[o]
-}

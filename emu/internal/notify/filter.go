@@ -43,7 +43,6 @@ type spec struct {
 	Ioctl   []uint32
 	Netlink []int
 	Trapped []int
-	Unmap   bool
 	Scratch string
 }
 
@@ -90,20 +89,8 @@ func netlinkSends(s *spec) prog {
 	return append(prog{arg(5)}.when(unix.BPF_JEQ, unix.SizeofSockaddrNetlink, trap), allow...)
 }
 
-func mappings(s *spec) prog {
-	p := prog{arg(3), jump(unix.BPF_JSET, unix.MAP_ANONYMOUS, 1, 0), trap[0]}
-	if s.Unmap {
-		p = p.when(unix.BPF_JSET, unix.MAP_FIXED, trap)
-	}
-	return append(p, allow...)
-}
-
-func advices(*spec) prog {
-	p := prog{arg(2)}
-	for _, a := range []uint32{unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_REMOVE} {
-		p = p.when(unix.BPF_JEQ, a, trap)
-	}
-	return append(p, allow...)
+func mappings(*spec) prog {
+	return prog{arg(3), jump(unix.BPF_JSET, unix.MAP_ANONYMOUS, 1, 0), trap[0], allow[0]}
 }
 
 // x32Bit marks calls of the third ABI of amd64. The kernel knows no call of another architecture by such a number.
@@ -115,11 +102,7 @@ func filter(s *spec) prog {
 	p := prog{load(offArch), jump(unix.BPF_JEQ, auditArch, 1, 0), nosys[0], load(offNr)}
 	p = p.when(unix.BPF_JGE, x32Bit, nosys)
 	for i := range calls {
-		c := &calls[i]
-		if c.onlyUnmap && !s.Unmap {
-			continue
-		}
-		p = p.when(unix.BPF_JEQ, c.nr, c.body(s))
+		p = p.when(unix.BPF_JEQ, calls[i].nr, calls[i].body(s))
 	}
 	return append(p, allow...)
 }

@@ -49,23 +49,18 @@ func receive(fd int, n *notification) unix.Errno {
 	return e
 }
 
-func respond(fd int, r *response) unix.Errno {
+// quick is an ioctl that does not wait.
+func quick(fd int, request uintptr, arg unsafe.Pointer) unix.Errno {
 	for {
-		if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), ioctlSend,
-			uintptr(unsafe.Pointer(r))); e != unix.EINTR {
+		if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(arg)); e != unix.EINTR {
 			return e
 		}
 	}
 }
 
-func idValid(fd int, id uint64) bool {
-	for {
-		if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), ioctlIDValid,
-			uintptr(unsafe.Pointer(&id))); e != unix.EINTR {
-			return e == 0
-		}
-	}
-}
+func respond(fd int, r *response) unix.Errno { return quick(fd, ioctlSend, unsafe.Pointer(r)) }
+
+func idValid(fd int, id uint64) bool { return quick(fd, ioctlIDValid, unsafe.Pointer(&id)) == 0 }
 
 // addFD waits for the thread to install the descriptor. A signal in that wait could make the kernel answer 0 for a
 // descriptor that it did not install, so there are none.

@@ -42,7 +42,7 @@ func NewNet(address string) (*Net, error) {
 		attr.AmbientCaps = []uintptr{unix.CAP_NET_ADMIN} // until there is a program
 	}
 	var err error
-	n.pid, n.ctl, n.up, err = spawn(roleNet, [3]uintptr{0, 1, 2}, nil, "", attr, address)
+	n.pid, n.ctl, n.up, err = spawn(roleNet, [3]uintptr{0, 1, 2}, nil, attr, address)
 	if err != nil {
 		return nil, fmt.Errorf("make a network namespace: %w", err)
 	}
@@ -60,14 +60,8 @@ func NewNet(address string) (*Net, error) {
 
 // sockets takes what runNet sends.
 func (n *Net) sockets() ([]*os.File, error) {
-	buf, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(5*4))
-	var k, on int
-	var err error
-	for {
-		if k, on, _, _, err = unix.Recvmsg(n.up, buf, oob, unix.MSG_CMSG_CLOEXEC); err != unix.EINTR {
-			break
-		}
-	}
+	buf := make([]byte, 256)
+	k, fds, err := take(n.up, buf, 5)
 	if err != nil || k == 0 {
 		return nil, errors.Join(err, unix.ECHILD)
 	}
@@ -76,13 +70,8 @@ func (n *Net) sockets() ([]*os.File, error) {
 	if _, err := fmt.Sscanf(string(buf[:k]), "E %s %d", &step, &e); err == nil {
 		return nil, os.NewSyscallError(step, unix.Errno(e))
 	}
-	msgs, err := unix.ParseSocketControlMessage(oob[:on])
-	if err != nil || len(msgs) != 1 {
-		return nil, errors.Join(err, unix.EPROTO)
-	}
-	fds, err := unix.ParseUnixRights(&msgs[0])
-	if err != nil || len(fds) < 4 {
-		return nil, errors.Join(err, unix.EPROTO)
+	if len(fds) < 4 {
+		return nil, unix.EPROTO
 	}
 	files := make([]*os.File, len(fds))
 	for i, fd := range fds {
@@ -101,12 +90,7 @@ func (n *Net) Close() {
 	if n.pid != 0 {
 		unix.Close(n.ctl)
 		unix.Close(n.up)
-		var st unix.WaitStatus
-		for {
-			if _, err := unix.Wait4(n.pid, &st, 0, nil); err != unix.EINTR {
-				break
-			}
-		}
+		ended(n.pid)
 		n.pid = 0
 	}
 }
@@ -114,7 +98,6 @@ func (n *Net) Close() {
 // becoming is what the process of a namespace becomes.
 type becoming struct {
 	Args, Env []string
-	Dir       string
 }
 
 // start makes the namespace's process the init with args.
@@ -155,29 +138,22 @@ func runNet() {
 		}
 		return err
 	}
-	err := socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
-	if err == nil {
-		err = socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	}
-	if err == nil {
-		err = unix.Bind(fds[1], &unix.SockaddrUnix{Name: address})
-	}
-	if err == nil {
-		err = unix.Listen(fds[1], 64)
-	}
-	if err == nil {
-		err = socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	}
-	if err == nil {
-		err = socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
-	}
-	if err == nil {
-		err = unix.Bind(fds[3], &unix.SockaddrNetlink{Family: unix.AF_NETLINK,
-			Groups: unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR})
-	}
-	if err != nil {
-		report(up, "socket", err)
-		return
+	for _, do := range []func() error{
+		func() error { return socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE) },
+		func() error { return socket(unix.AF_UNIX, unix.SOCK_STREAM, 0) },
+		func() error { return unix.Bind(fds[1], &unix.SockaddrUnix{Name: address}) },
+		func() error { return unix.Listen(fds[1], 64) },
+		func() error { return socket(unix.AF_INET, unix.SOCK_DGRAM, 0) },
+		func() error { return socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE) },
+		func() error {
+			return unix.Bind(fds[3], &unix.SockaddrNetlink{Family: unix.AF_NETLINK,
+				Groups: unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR})
+		},
+	} {
+		if err := do(); err != nil {
+			report(up, "socket", err)
+			return
+		}
 	}
 	_ = socket(unix.AF_INET6, unix.SOCK_DGRAM, 0)
 	if err := unix.Sendmsg(up, []byte("N"), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
@@ -194,35 +170,14 @@ func runNet() {
 		_ = unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0])
 	}
 	copy(b.Args[2:4], os.Args[2:4]) // the descriptors
-	if b.Dir != "" {
-		err = os.Chdir(b.Dir)
-	}
-	if err == nil {
-		err = syscall.Exec("/proc/self/exe", b.Args, b.Env)
-	}
-	report(up, "exec", err)
+	report(up, "exec", syscall.Exec("/proc/self/exe", b.Args, b.Env))
 }
 
 // become waits for what to become.
 func become(ctl int) (*becoming, error) {
-	buf, oob := make([]byte, 16), make([]byte, unix.CmsgSpace(4))
-	var on int
-	var err error
-	for {
-		if _, on, _, _, err = unix.Recvmsg(ctl, buf, oob, unix.MSG_CMSG_CLOEXEC); err != unix.EINTR {
-			break
-		}
-	}
-	if err != nil || on == 0 {
-		return nil, errors.Join(err, io.EOF)
-	}
-	msgs, err := unix.ParseSocketControlMessage(oob[:on])
-	if err != nil || len(msgs) != 1 {
-		return nil, errors.Join(err, unix.EPROTO)
-	}
-	fds, err := unix.ParseUnixRights(&msgs[0])
+	_, fds, err := take(ctl, make([]byte, 16), 1)
 	if err != nil || len(fds) != 1 {
-		return nil, errors.Join(err, unix.EPROTO)
+		return nil, errors.Join(err, io.EOF)
 	}
 	f := os.NewFile(uintptr(fds[0]), "start")
 	defer f.Close()

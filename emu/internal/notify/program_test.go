@@ -24,7 +24,7 @@ var programs map[string]func() int
 func init() {
 	programs = map[string]func() int{
 		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child,
-		"panicking": panicking, "unmapping": unmapping, "calling": calling, "slow": slowly, "supervisor": supervisor,
+		"panicking": panicking, "calling": calling, "slow": slowly, "supervisor": supervisor,
 		"passing": passing, "receiving": receiving,
 	}
 }
@@ -382,20 +382,6 @@ func slowly() int {
 func panicking() int {
 	_, e := ioctl(0, toyIoctl, 0xdead)
 	return int(e)
-}
-
-// unmapSize is like no other size that is unmapped here.
-const unmapSize = 4096 * 77
-
-func unmapping() int {
-	size := uintptr(unmapSize)
-	a, _, _ := unix.Syscall6(unix.SYS_MMAP, 0, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON, ^uintptr(0), 0)
-	unix.Syscall6(unix.SYS_MMAP, a, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED, ^uintptr(0), 0)
-	unix.Syscall(unix.SYS_MADVISE, a, size, unix.MADV_DONTNEED)
-	unix.Syscall(unix.SYS_MADVISE, a, size, unix.MADV_WILLNEED)
-	b, _, _ := unix.Syscall6(unix.SYS_MREMAP, a, size, size, unix.MREMAP_MAYMOVE, 0, 0)
-	unix.Syscall(unix.SYS_MUNMAP, b, size, 0)
-	return 0
 }
 
 // calling prints the nanoseconds that a call takes.

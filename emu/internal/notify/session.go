@@ -48,7 +48,7 @@ func Start(cfg Config, h Handler) (*Session, error) { return start(cfg, h, false
 
 func start(cfg Config, h Handler, probe bool) (*Session, error) {
 	s := &Session{cfg: cfg, handler: h, listener: -1, ctl: -1, done: make(chan struct{})}
-	s.spec = spec{cfg.IoctlCmds, cfg.DenyNetlink, cfg.TrapNetlink, cfg.Unmap, cfg.Scratch}
+	s.spec = spec{cfg.IoctlCmds, cfg.DenyNetlink, cfg.TrapNetlink, cfg.Scratch}
 	if len(cfg.Argv) == 0 {
 		return nil, errors.New("no program to run")
 	}
@@ -73,17 +73,13 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 		signal.Stop(signals)
 		unix.Close(up)
 		s.closeCtl()
-		var st unix.WaitStatus
-		s.reap(&st)
+		ended(s.init)
 		if s.listener >= 0 {
 			unix.Close(s.listener)
 		}
 		return nil, err
 	}
 	unix.Close(up)
-	if cfg.OnStart != nil {
-		cfg.OnStart(s.pid)
-	}
 	syncWakeUp(s.listener)
 	s.receivers = map[*receiver]bool{}
 	s.running.Add(1)
@@ -105,7 +101,7 @@ func (s *Session) fork(file string) (up int, err error) {
 	}
 	if n := s.cfg.Net; n != nil {
 		args := append([]string{roleInit, string(text), "", "", file}, s.cfg.Argv...)
-		s.init, s.ctl, up, err = n.start(&becoming{args, env, s.cfg.Dir})
+		s.init, s.ctl, up, err = n.start(&becoming{args, env})
 	} else {
 		std := [3]uintptr{0, 1, 2}
 		for i, f := range []*os.File{s.cfg.Stdin, s.cfg.Stdout, s.cfg.Stderr} {
@@ -114,7 +110,7 @@ func (s *Session) fork(file string) (up int, err error) {
 			}
 		}
 		args := append([]string{string(text), file}, s.cfg.Argv...)
-		s.init, s.ctl, up, err = spawn(roleInit, std, env, s.cfg.Dir, nil, args...)
+		s.init, s.ctl, up, err = spawn(roleInit, std, env, nil, args...)
 		runtime.KeepAlive(s.cfg)
 	}
 	if err != nil {
@@ -125,7 +121,7 @@ func (s *Session) fork(file string) (up int, err error) {
 
 // spawn starts this program in a role, with its first argument, two descriptors that lead here, and its other
 // arguments.
-func spawn(role string, std [3]uintptr, env []string, dir string, attr *syscall.SysProcAttr, args ...string) (
+func spawn(role string, std [3]uintptr, env []string, attr *syscall.SysProcAttr, args ...string) (
 	pid, ctl, up int, err error) {
 	var ctls, ups [2]int
 	ctls, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -145,7 +141,7 @@ func spawn(role string, std [3]uintptr, env []string, dir string, attr *syscall.
 		env = os.Environ()
 	}
 	argv := append([]string{role, args[0], strconv.Itoa(n), strconv.Itoa(n + 1)}, args[1:]...)
-	pid, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{Dir: dir, Env: env, Files: files, Sys: attr})
+	pid, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{Env: env, Files: files, Sys: attr})
 	unix.Close(ctls[1])
 	unix.Close(ups[1])
 	if err != nil {
@@ -182,15 +178,8 @@ func inherited(std ...uintptr) []uintptr {
 
 // handshake gets the listener from the shim and lets it become the program, unless this is only a probe.
 func (s *Session) handshake(up int, probe bool) error {
-	buf, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(4))
-	var n, on int
-	var err error
-	for {
-		n, on, _, _, err = unix.Recvmsg(up, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err != unix.EINTR {
-			break
-		}
-	}
+	buf := make([]byte, 256)
+	n, fds, err := take(up, buf, 1)
 	if err != nil || n == 0 {
 		return fmt.Errorf("start %s: the launcher ended early: %w", s.cfg.Argv[0], errors.Join(err, unix.ECHILD))
 	}
@@ -198,13 +187,8 @@ func (s *Session) handshake(up int, probe bool) error {
 	if _, err := fmt.Sscanf(string(buf[:n]), "L %d %d", &s.pid, &addr); err != nil {
 		return s.failure(string(buf[:n]))
 	}
-	msgs, err := unix.ParseSocketControlMessage(oob[:on])
-	if err != nil || len(msgs) != 1 {
-		return fmt.Errorf("start %s: no listener came: %w", s.cfg.Argv[0], errors.Join(err, unix.EPROTO))
-	}
-	fds, err := unix.ParseUnixRights(&msgs[0])
-	if err != nil || len(fds) != 1 {
-		return fmt.Errorf("start %s: no listener came: %w", s.cfg.Argv[0], errors.Join(err, unix.EPROTO))
+	if len(fds) != 1 {
+		return fmt.Errorf("start %s: no listener came: %w", s.cfg.Argv[0], unix.EPROTO)
 	}
 	s.listener = fds[0]
 	if err := access(s.pid, addr); err != nil {
@@ -237,14 +221,13 @@ func (s *Session) failure(text string) error {
 
 // wait waits for the init, which is the last, and stops the receivers.
 func (s *Session) wait() {
-	var st unix.WaitStatus
-	s.reap(&st)
+	st := ended(s.init)
 	s.closeCtl()
 	s.closing.Store(true)
-	ended := make(chan struct{})
+	idle := make(chan struct{})
 	go func() {
 		s.running.Wait()
-		close(ended)
+		close(idle)
 	}()
 	// A signal that comes just before a wait is lost, so there is more than one. A receiver whose handler hangs is left
 	// behind.
@@ -257,7 +240,7 @@ func (s *Session) wait() {
 		}
 		s.mu.Unlock()
 		select {
-		case <-ended:
+		case <-idle:
 		case <-time.After(time.Millisecond):
 			continue
 		}
@@ -270,14 +253,6 @@ func (s *Session) wait() {
 	close(s.done)
 }
 
-func (s *Session) reap(st *unix.WaitStatus) {
-	for {
-		if _, err := unix.Wait4(s.init, st, 0, nil); err != unix.EINTR {
-			return
-		}
-	}
-}
-
 func (s *Session) closeCtl() {
 	s.ctlMu.Lock()
 	defer s.ctlMu.Unlock()
@@ -286,9 +261,6 @@ func (s *Session) closeCtl() {
 		s.ctl = -1
 	}
 }
-
-// PID returns the program's process.
-func (s *Session) PID() int { return s.pid }
 
 // Wait waits for the program's end, and that of its descendants, and returns its exit code: 128 plus the signal if one
 // killed it.
@@ -306,9 +278,6 @@ func (s *Session) Signal(sig unix.Signal) error {
 	}
 	return unix.Sendto(s.ctl, []byte{byte(sig)}, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)
 }
-
-// Kill kills the program. What is left of its descendants ends soon after.
-func (s *Session) Kill() error { return s.Signal(unix.SIGKILL) }
 
 // forward passes signals on until the program has ended.
 func (s *Session) forward(c chan os.Signal) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -62,9 +61,7 @@ func runShim() {
 		report(up, "no_new_privs", err)
 		return
 	}
-	program := filter(&s)
-	reserveHeap()
-	listener, e := install(program)
+	listener, e := install(filter(&s))
 	if e != 0 {
 		report(up, "seccomp", e)
 		return
@@ -81,21 +78,36 @@ func runShim() {
 	report(up, "exec", syscall.Exec(os.Args[4], os.Args[5:], os.Environ()))
 }
 
-// reserveHeap keeps the heap from growing between the filter and the exec: the mapping would be a trapped call, and
-// nobody answers those yet. What is needed most is a copy of arguments and environment, of which the kernel takes 6 MiB
-// at most. Memory that is not touched costs no more than the collection that frees it.
-func reserveHeap() {
-	runtime.KeepAlive(make([]byte, 8<<20))
-	runtime.GC()
-	debug.SetGCPercent(-1)
+// recv waits for a message; 0 is the end.
+func recv(fd int, buf []byte) (n int, err error) {
+	for err = unix.EINTR; err == unix.EINTR; {
+		n, err = unix.Read(fd, buf)
+	}
+	return n, err
 }
 
-// recv waits for a message; 0 is the end.
-func recv(fd int, buf []byte) (int, error) {
+// take waits for a message with descriptors.
+func take(fd int, buf []byte, most int) (n int, fds []int, err error) {
+	oob := make([]byte, unix.CmsgSpace(4*most))
+	var on int
+	for err = unix.EINTR; err == unix.EINTR; {
+		n, on, _, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
+	}
+	if err != nil || on == 0 {
+		return n, nil, err
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob[:on])
+	if err == nil && len(msgs) == 1 {
+		fds, err = unix.ParseUnixRights(&msgs[0])
+	}
+	return n, fds, err
+}
+
+// ended waits for the end of a child.
+func ended(pid int) (st unix.WaitStatus) {
 	for {
-		n, err := unix.Read(fd, buf)
-		if err != unix.EINTR {
-			return n, err
+		if _, err := unix.Wait4(pid, &st, 0, nil); err != unix.EINTR {
+			return st
 		}
 	}
 }

@@ -3,12 +3,13 @@
 package notify
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
 )
 
 // grace is what descendants get between SIGTERM and SIGKILL.
@@ -56,12 +57,7 @@ func descendants(root int) []int {
 		if err != nil {
 			continue
 		}
-		b, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue
-		}
-		// "pid (any text) state ppid"
-		f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+		f := guest.Stat(pid) // its state, its parent
 		if len(f) < 2 || f[0][0] == 'Z' || f[0][0] == 'X' {
 			continue
 		}

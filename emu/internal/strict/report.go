@@ -154,13 +154,6 @@ func (r *Report) Entries() []Entry {
 	return es
 }
 
-// Total returns the number of violations.
-func (r *Report) Total() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.total
-}
-
 // Finish prints what was found and returns the exit code that it asks for: 0 or ExitCode.
 func (r *Report) Finish() int {
 	r.mu.Lock()

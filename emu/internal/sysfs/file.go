@@ -3,13 +3,12 @@
 package sysfs
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
+// fail keeps the first error, if err is one.
 func (t *Tree) fail(err error) {
 	if t.err == nil {
 		t.err = err
@@ -25,21 +24,15 @@ func (t *Tree) files(dir string, pairs ...string) {
 
 // file writes or replaces a file, at once for whoever reads it; a newline is added to what is not empty.
 func (t *Tree) file(path, content string) {
-	dir := path[:strings.LastIndexByte(path, '/')]
-	t.dir(dir)
 	if content != "" {
 		content += "\n"
 	}
-	t.write(path, []byte(content))
+	t.raw(path, []byte(content))
 }
 
 // raw writes a file of bytes.
 func (t *Tree) raw(path string, content []byte) {
 	t.dir(path[:strings.LastIndexByte(path, '/')])
-	t.write(path, content)
-}
-
-func (t *Tree) write(path string, content []byte) {
 	name := t.root + path
 	if t.built {
 		name = t.root + "/scratch/new"
@@ -62,18 +55,14 @@ func (t *Tree) same(path, content string) {
 		t.made[first] = true
 	}
 	t.dir(path[:strings.LastIndexByte(path, '/')])
-	if err := os.Link(t.root+first, t.root+path); err != nil {
-		t.fail(err)
-	}
+	t.fail(os.Link(t.root+first, t.root+path))
 }
 
 func (t *Tree) dir(path string) {
 	if t.made[path] {
 		return
 	}
-	if err := os.MkdirAll(t.root+path, 0o755); err != nil {
-		t.fail(err)
-	}
+	t.fail(os.MkdirAll(t.root+path, 0o755))
 	t.made[path] = true
 }
 
@@ -86,14 +75,10 @@ func (t *Tree) link(path, to string) {
 	if err == nil {
 		err = os.Symlink(filepath.Join(rel, filepath.Base(to)), t.root+path)
 	}
-	if err != nil {
-		t.fail(err)
-	}
+	t.fail(err)
 }
 
 func (t *Tree) remove(path string) {
-	if err := os.RemoveAll(t.root + path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.fail(err)
-	}
+	t.fail(os.RemoveAll(t.root + path))
 	delete(t.made, path)
 }

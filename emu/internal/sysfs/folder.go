@@ -3,6 +3,7 @@
 package sysfs
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,14 +37,10 @@ func hold(dir string, how int) (*os.File, error) {
 		return nil, err
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|how)
-	if err == nil {
-		var st os.FileInfo
-		var now os.FileInfo
-		if st, err = f.Stat(); err == nil {
-			if now, err = os.Lstat(dir); err == nil && !os.SameFile(st, now) {
-				err = os.ErrNotExist
-			}
-		}
+	st, err1 := f.Stat()
+	now, err2 := os.Lstat(dir)
+	if err = cmp.Or(err, err1, err2); err == nil && !os.SameFile(st, now) {
+		err = os.ErrNotExist
 	}
 	if err != nil {
 		f.Close()

@@ -35,27 +35,19 @@ func stateText(s config.PortState) string { return fmt.Sprintf("%d: %v", s, s) }
 
 func physText(s config.PhysState) string { return fmt.Sprintf("%d: %v", s, s) }
 
-func operstate(s config.PortState) string {
-	if s == config.PortActive {
-		return "up"
+func either(b bool, yes, no string) string {
+	if b {
+		return yes
 	}
-	return "down"
+	return no
 }
 
-func carrier(s config.PortState) string {
-	if s == config.PortActive {
-		return "1"
-	}
-	return "0"
-}
+func operstate(s config.PortState) string { return either(s == config.PortActive, "up", "down") }
+
+func carrier(s config.PortState) string { return either(s == config.PortActive, "1", "0") }
 
 // flags are those of an interface, with IFF_BROADCAST and IFF_MULTICAST.
-func flags(up bool) string {
-	if up {
-		return "0x1003"
-	}
-	return "0x1002"
-}
+func flags(up bool) string { return either(up, "0x1003", "0x1002") }
 
 // cpus returns the processors near a NUMA node, as a mask and as a list: all of them if it is -1 or not there.
 func cpus(node int) (mask, list string) {

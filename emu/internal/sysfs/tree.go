@@ -96,10 +96,8 @@ func (t *Tree) build() {
 		t.rdmacm--
 	}
 	const cm = "/sys/devices/virtual/misc/rdma_cm"
-	t.files(cm, "abi_version", "4", "dev", fmt.Sprintf("%d:%d", MiscMajor, t.rdmacm),
-		"uevent", fmt.Sprintf("MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/rdma_cm\nDEVMODE=0666", MiscMajor, t.rdmacm))
-	t.class("misc", cm)
-	t.node(MiscMajor, t.rdmacm, cm, Target{Kind: RDMACM})
+	t.file(cm+"/abi_version", "4")
+	t.node("misc", MiscMajor, t.rdmacm, cm, "\nDEVMODE=0666", Target{Kind: RDMACM})
 	t.files("/sys/class/infiniband_verbs", "abi_version", "6")
 	t.files("/sys/class/infiniband_mad", "abi_version", "5")
 	t.dir("/sys/class/infiniband")
@@ -175,11 +173,9 @@ func (t *Tree) device(i int, d *config.Device) {
 
 	uverbs := base + "/infiniband_verbs/uverbs" + strconv.Itoa(i)
 	minor := uint32(UverbsMinor + i)
-	t.files(uverbs, "ibdev", d.Name, "dev", fmt.Sprintf("%d:%d", UverbsMajor, minor), "abi_version", "1",
-		"uevent", fmt.Sprintf("MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/uverbs%d\nDEVMODE=0666", UverbsMajor, minor, i))
+	t.files(uverbs, "ibdev", d.Name, "abi_version", "1")
 	t.link(uverbs+"/device", base)
-	t.class("infiniband_verbs", uverbs)
-	t.node(UverbsMajor, minor, uverbs, Target{Kind: Uverbs, Device: i})
+	t.node("infiniband_verbs", UverbsMajor, minor, uverbs, "\nDEVMODE=0666", Target{Kind: Uverbs, Device: i})
 
 	ib := base + "/infiniband/" + d.Name
 	t.files(ib, "node_type", "1: CA", "node_guid", d.NodeGUID.String(), "sys_image_guid", d.NodeGUID.String(), "fw_ver",
@@ -311,9 +307,7 @@ func (t *Tree) outside(path, to string) {
 	if err != nil {
 		return // it has just gone
 	}
-	if err := os.Symlink(real, t.root+path); err != nil {
-		t.fail(err)
-	}
+	t.fail(os.Symlink(real, t.root+path))
 }
 
 // class enters a device into its class.
@@ -322,17 +316,28 @@ func (t *Tree) class(class, dir string) {
 	t.link(dir+"/subsystem", "/sys/class/"+class)
 }
 
-// node makes what stands for a device file: an ordinary one, for readdir to list.
-func (t *Tree) node(major, minor uint32, sys string, target Target) {
-	file := "/dev/infiniband/" + filepath.Base(sys)
-	char := fmt.Sprintf("/dev/char/%d:%d", major, minor)
+// node makes a device of a class with what stands for its file: an ordinary one, for readdir to list.
+func (t *Tree) node(class string, major, minor uint32, sys, event string, target Target) {
+	dev := fmt.Sprintf("%d:%d", major, minor)
+	file, char := "/dev/infiniband/"+filepath.Base(sys), "/dev/char/"+dev
+	t.files(sys, "dev", dev,
+		"uevent", fmt.Sprintf("MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/%s%s", major, minor, filepath.Base(sys), event))
+	t.class(class, sys)
 	t.file(file, "")
 	t.link(char, file)
-	t.link(fmt.Sprintf("/sys/dev/char/%d:%d", major, minor), sys)
+	t.link("/sys"+char, sys)
 	target.RealPath = t.root + file
 	t.nodes[file] = target
 	target.RealPath, target.Link = t.root+char, true
 	t.nodes[char] = target
+}
+
+// dropNode shows that one of uverbs' or umad's devices is gone.
+func (t *Tree) dropNode(class, name string, minor int) {
+	char := fmt.Sprintf("/dev/char/%d:%d", UverbsMajor, minor)
+	for _, path := range []string{"/sys/class/" + class + "/" + name, "/dev/infiniband/" + name, char, "/sys" + char} {
+		t.remove(path)
+	}
 }
 
 func hex(v int) string { return fmt.Sprintf("0x%04x", v) }

@@ -2,11 +2,7 @@
 
 package sysfs
 
-import (
-	"fmt"
-
-	"golang.org/x/sys/unix"
-)
+import "fmt"
 
 // UmadMinor is that of umad0; the major is that of uverbs.
 const UmadMinor = 0
@@ -24,31 +20,16 @@ func (t *Tree) umad(device, port int) {
 	n := t.umads(device) + port
 	base, minor := t.devices[device], uint32(UmadMinor+n)
 	dir := fmt.Sprintf("%s/infiniband_mad/umad%d", base, n)
-	t.files(dir, "ibdev", t.config.Devices[device].Name, "port", fmt.Sprint(port+1),
-		"dev", fmt.Sprintf("%d:%d", UverbsMajor, minor),
-		"uevent", fmt.Sprintf("MAJOR=%d\nMINOR=%d\nDEVNAME=infiniband/umad%d", UverbsMajor, minor, n))
+	t.files(dir, "ibdev", t.config.Devices[device].Name, "port", fmt.Sprint(port+1))
 	t.link(dir+"/device", base)
-	t.class("infiniband_mad", dir)
-	t.node(UverbsMajor, minor, dir, Target{Kind: Umad, Device: device, Umad: n})
+	t.node("infiniband_mad", UverbsMajor, minor, dir, "", Target{Kind: Umad, Device: device, Umad: n})
 }
 
 // removeUmads shows that a device's are gone.
 func (t *Tree) removeUmads(device int) {
 	for port := range t.config.Devices[device].Ports {
 		n := t.umads(device) + port
-		for _, path := range []string{fmt.Sprintf("/sys/class/infiniband_mad/umad%d", n),
-			fmt.Sprintf("/dev/infiniband/umad%d", n), fmt.Sprintf("/dev/char/%d:%d", UverbsMajor, UmadMinor+n),
-			fmt.Sprintf("/sys/dev/char/%d:%d", UverbsMajor, UmadMinor+n)} {
-			t.remove(path)
-		}
+		t.dropNode("infiniband_mad", fmt.Sprintf("umad%d", n), UmadMinor+n)
 	}
 	t.remove(t.devices[device] + "/infiniband_mad")
-}
-
-// StatUmad returns what stat shows for umadN, and fstat for its open file. Only root opens it, unless udev's rules say
-// otherwise.
-func (t *Tree) StatUmad(n int) unix.Stat_t {
-	st := t.stat(unix.Mkdev(UverbsMajor, uint32(UmadMinor+n)))
-	st.Mode = unix.S_IFCHR | 0o600
-	return st
 }

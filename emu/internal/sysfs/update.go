@@ -74,14 +74,10 @@ func (t *Tree) SetCounter(device, port int, name string, value uint64) error {
 func (t *Tree) Remove(device int) error {
 	return t.update(device, 1, func(string) {
 		t.gone[device] = true
-		name, n := t.config.Devices[device].Name, strconv.Itoa(device)
-		for _, path := range []string{"/sys/class/infiniband/" + name, "/sys/class/infiniband_verbs/uverbs" + n,
-			"/dev/infiniband/uverbs" + n,
-			fmt.Sprintf("/dev/char/%d:%d", UverbsMajor, UverbsMinor+device),
-			fmt.Sprintf("/sys/dev/char/%d:%d", UverbsMajor, UverbsMinor+device),
-			t.devices[device] + "/infiniband", t.devices[device] + "/infiniband_verbs"} {
-			t.remove(path)
-		}
+		t.dropNode("infiniband_verbs", "uverbs"+strconv.Itoa(device), UverbsMinor+device)
+		t.remove("/sys/class/infiniband/" + t.config.Devices[device].Name)
+		t.remove(t.devices[device] + "/infiniband")
+		t.remove(t.devices[device] + "/infiniband_verbs")
 		t.removeUmads(device)
 		for _, n := range t.netdevs {
 			if n.Device != device || n.Real {

@@ -79,10 +79,13 @@ func (l *line) num(k string, v int64) {
 
 func (l *line) hex(k string, v uint64) {
 	l.key(k)
-	if l.json {
-		l.b = append(l.b, '"')
-	}
+	l.mark()
 	l.b = strconv.AppendUint(append(l.b, '0', 'x'), v, 16)
+	l.mark()
+}
+
+// mark is a quotation mark, in JSON.
+func (l *line) mark() {
 	if l.json {
 		l.b = append(l.b, '"')
 	}
@@ -94,14 +97,13 @@ func (l *line) str(k, v string) {
 	for _, r := range v {
 		plain = plain && unicode.IsPrint(r) && r != '"' && r != '\\' && (l.json || r != ' ')
 	}
-	switch {
-	case !plain:
+	if !plain {
 		l.quote(v)
-	case l.json:
-		l.b = append(append(append(l.b, '"'), v...), '"')
-	default:
-		l.b = append(l.b, v...)
+		return
 	}
+	l.mark()
+	l.b = append(l.b, v...)
+	l.mark()
 }
 
 // quote escapes as JSON wants it, and what a terminal would take for a command.
@@ -137,13 +139,9 @@ func (l *line) flag(k string, v bool) {
 
 func (l *line) bytes(k string, v []byte) {
 	l.key(k)
-	if l.json {
-		l.b = append(l.b, '"')
-	}
+	l.mark()
 	l.b = hex.AppendEncode(l.b, v)
-	if l.json {
-		l.b = append(l.b, '"')
-	}
+	l.mark()
 }
 
 // open and close put what is between them into an object or a list.

@@ -25,9 +25,6 @@ func device(c *hca.Context) string {
 
 // Engine prints what the engine did.
 func (t *Trace) Engine(r *engine.Record) {
-	if !t.On() {
-		return
-	}
 	var c *hca.Context
 	switch {
 	case r.QP != nil:
@@ -120,9 +117,6 @@ func (l *line) cqe(r *engine.Record) {
 
 // Command prints a uverbs command and its answer.
 func (t *Trace) Command(r *verbs.Record) {
-	if !t.On() {
-		return
-	}
 	l := t.begin(r.PID, device(r.Context), "cmd")
 	if l == nil {
 		return
@@ -181,9 +175,6 @@ func (l *line) fields(k string, v any) {
 
 // CM prints a command of the connection manager, or an event of it.
 func (t *Trace) CM(r *cm.Record) {
-	if !t.On() {
-		return
-	}
 	name, event := strings.CutPrefix(r.Name, "EVENT ")
 	kind := "cm"
 	if event {
@@ -204,9 +195,6 @@ func (t *Trace) CM(r *cm.Record) {
 
 // Event prints an asynchronous event.
 func (t *Trace) Event(c *hca.Context, typ hca.EventType, element uint64) {
-	if !t.On() {
-		return
-	}
 	if l := t.begin(c.PID, device(c), "async_event"); l != nil {
 		l.str("name", events.name("EventType", uint8(min(typ, 255))))
 		l.hex("element", element)
@@ -216,9 +204,6 @@ func (t *Trace) Event(c *hca.Context, typ hca.EventType, element uint64) {
 
 // Fault prints that a fault was injected.
 func (t *Trace) Fault(pid int, device, spec string) {
-	if !t.On() {
-		return
-	}
 	if l := t.begin(pid, device, "fault"); l != nil {
 		l.str("spec", spec)
 		t.end()

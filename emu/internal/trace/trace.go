@@ -59,13 +59,6 @@ func (t *Trace) Set(on bool) { t.on.Store(on) }
 // On reports whether it is started. A nil Trace is not.
 func (t *Trace) On() bool { return t != nil && t.on.Load() }
 
-// Dropped returns how many lines found no room.
-func (t *Trace) Dropped() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.dropped
-}
-
 // Close writes what is left, and how many lines were lost, if any.
 func (t *Trace) Close() error {
 	t.mu.Lock()
@@ -109,8 +102,11 @@ func (t *Trace) write() {
 	}
 }
 
-// begin starts a line, lock taken, if there is room; end must follow then.
+// begin starts a line, lock taken, if the trace is started and there is room; end must follow then.
 func (t *Trace) begin(pid int, device, kind string) *line {
+	if !t.On() {
+		return nil
+	}
 	t.mu.Lock()
 	if len(t.buf) > bufferSize && !t.stalled && !t.closed {
 		t.wait()

@@ -299,7 +299,9 @@ func TestTrace_Stuck(t *testing.T) {
 	if d := time.Since(start); d > patience+await.Limit {
 		t.Errorf("held up for %v", d)
 	}
-	lost := tr.Dropped()
+	tr.mu.Lock()
+	lost := tr.dropped
+	tr.mu.Unlock()
 	close(w.go1)
 	err := tr.Close()
 	if err == nil || lost == 0 || !strings.Contains(err.Error(), fmt.Sprintf("%d lines lost", lost)) {

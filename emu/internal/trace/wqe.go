@@ -142,8 +142,6 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 	l.close(']')
 }
 
-// umr appends what changes a memory key: control segment, key context, and the first translation entry. Fields that the
-// change does not use are left out: libmlx5 leaves there what stood in the ring.
 // tag appends what a tag matching segment says.
 func (l *line) tag(w []byte) {
 	if len(w) < 32 {
@@ -166,6 +164,8 @@ func (l *line) tag(w []byte) {
 	l.close('}')
 }
 
+// umr appends what changes a memory key: control segment, key context, and the first translation entry. Fields that the
+// change does not use are left out: libmlx5 leaves there what stood in the ring.
 func (l *line) umr(w []byte) {
 	if len(w) < 112 {
 		return

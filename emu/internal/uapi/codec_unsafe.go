@@ -36,9 +36,3 @@ func Cleared(b []byte, from int) bool {
 	}
 	return true
 }
-
-// Be64 returns the bytes of a big-endian field.
-func Be64(v uint64) [8]byte {
-	return [8]byte{byte(v >> 56), byte(v >> 48), byte(v >> 40), byte(v >> 32), byte(v >> 24), byte(v >> 16),
-		byte(v >> 8), byte(v)}
-}

@@ -25,12 +25,6 @@ type FlowSpec struct {
 	Size, Reserved uint16
 }
 
-// FlowAction is a spec that names a tag or an object. C: struct ib_uverbs_flow_spec_action_tag, _handle, _count.
-type FlowAction struct {
-	FlowSpec
-	Value, Reserved1 uint32
-}
-
 // Mlx5CreateFlow is the driver's part of create_flow: how many of Mlx5FlowCounters follow it.
 type Mlx5CreateFlow struct{ NcountersData, Reserved uint32 }
 

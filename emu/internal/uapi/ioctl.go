@@ -4,6 +4,7 @@ package uapi
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -114,10 +115,7 @@ func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*
 		return nil, unix.EPROTONOSUPPORT
 	}
 	b := &Bundle{Method: m, mem: mem, addr: addr + HeaderSize, attrs: make([]Attr, h.NumAttrs),
-		in: make([][]byte, len(m.Attrs)), idx: make([]int, len(m.Attrs))}
-	for i := range b.idx {
-		b.idx[i] = -1
-	}
+		in: make([][]byte, len(m.Attrs)), idx: slices.Repeat([]int{-1}, len(m.Attrs))}
 	to := sliceBytes(b.attrs)
 	if n := copy(to, hb[HeaderSize:]); n < len(to) && mem.Read(b.addr+uint64(n), to[n:]) != nil {
 		return nil, unix.EFAULT
@@ -145,7 +143,7 @@ func (b *Bundle) take(i int) unix.Errno {
 		return 0
 	}
 	s := &b.Method.Attrs[n]
-	if b.idx[n] >= 0 || a.ElemID != 0 && s.Kind != Enum || a.Reserved != 0 {
+	if b.idx[n] >= 0 || a.ElemID != 0 && s.Kind != Enum || a.Reserved != 0 || a.Len != 0 && s.Kind > Out {
 		return unix.EINVAL
 	}
 	switch s.Kind {
@@ -164,15 +162,8 @@ func (b *Bundle) take(i int) unix.Errno {
 			return unix.EINVAL
 		}
 	case Enum:
-		if a.Len != 0 {
-			return unix.EINVAL
-		}
 		if uint16(a.ElemID) >= s.Max {
 			return unix.EOPNOTSUPP
-		}
-	default:
-		if a.Len != 0 {
-			return unix.EINVAL
 		}
 	}
 	b.idx[n] = i
@@ -224,11 +215,10 @@ func (b *Bundle) Uint(id uint16) uint64 {
 	if a == nil {
 		return 0
 	}
-	if n := b.spec(id); b.Method.Attrs[n].Kind == In {
-		var v [8]byte
-		copy(v[:], b.in[n])
-		return binary.NativeEndian.Uint64(v[:])
-	} else if b.Method.Attrs[n].Kind == Enum {
+	switch n := b.spec(id); b.Method.Attrs[n].Kind {
+	case In:
+		return Decode[uint64](b.in[n])
+	case Enum:
 		return uint64(a.ElemID)
 	}
 	return a.Data
@@ -255,11 +245,11 @@ func (b *Bundle) Room(id uint16) Room {
 
 // SetID writes the handle or descriptor of what was made into its NewID attribute.
 func (b *Bundle) SetID(id uint16, v uint64) unix.Errno {
-	n := b.spec(id)
-	if n < 0 || b.idx[n] < 0 {
+	a := b.attr(id)
+	if a == nil {
 		return unix.EINVAL
 	}
-	b.attrs[b.idx[n]].Data, b.marked = v, true
+	a.Data, b.marked = v, true
 	return 0
 }
 

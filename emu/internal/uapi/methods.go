@@ -31,18 +31,6 @@ const (
 	ObjPace       = DriverNS + 7
 	ObjUAR        = DriverNS + 8
 	ObjAnchor     = DriverNS + 9
-
-	DriverNS = 0x1000 // ids of the driver's own objects, methods and attributes begin here
-)
-
-// Attributes, those that methods share first.
-const (
-	UHWIn  = DriverNS
-	UHWOut = DriverNS + 1
-
-	CoreIn   = 0
-	CoreOut  = 1
-	WriteCmd = 2
 )
 
 func in(id, size uint16) Spec  { return Spec{ID: id, Kind: In, Min: size, Max: size} }
@@ -166,10 +154,7 @@ const paceContext = 48
 // any1 is an In attribute of any size.
 func any1(id uint16) Spec { return Spec{ID: id, Kind: In, Max: 65535} }
 
-const (
-	cmdDestroyCQ = 20
-	ex           = CmdExtended
-)
+const ex = CmdExtended
 
 // Cmds lists the commands of write() that are answered; the rest is EOPNOTSUPP. Sizes are those that the kernel insists
 // on.

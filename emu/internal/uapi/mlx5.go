@@ -18,7 +18,6 @@ const (
 
 	QPFlagSignature    = 1 << 0 // MLX5_QP_FLAG_*
 	QPFlagScatterCQE   = 1 << 1
-	QPFlagTunnel       = 1 << 2
 	QPFlagBFRegIndex   = 1 << 3
 	QPFlagDCT          = 1 << 4
 	QPFlagDCI          = 1 << 5

@@ -48,6 +48,7 @@ var (
 	OutStatus   = Bits{0x00, 8}
 	OutSyndrome = Bits{0x20, 32}
 	OutObjID    = Bits{0x40, 32}
+	OutPSV      = Bits{0x88, 24} // C: create_psv_out
 )
 
 // Least sizes of a command and of an answer.
@@ -62,20 +63,16 @@ const (
 	OpQueryAdapter         = 0x101
 	OpQueryISSI            = 0x10a
 	OpCreateMKey           = 0x200
-	OpQueryMKey            = 0x201
 	OpCreateCQ             = 0x400
 	OpQueryCQ              = 0x402
-	OpModifyCQ             = 0x403
 	OpCreateQP             = 0x500
 	OpRst2InitQP           = 0x502
 	OpInit2RtrQP           = 0x503
 	OpRtr2RtsQP            = 0x504
 	OpRts2RtsQP            = 0x505
-	OpSqerr2RtsQP          = 0x506
 	Op2ErrQP               = 0x507
 	Op2RstQP               = 0x50a
 	OpQueryQP              = 0x50b
-	OpSqd2RtsQP            = 0x50c
 	OpInit2InitQP          = 0x50e
 	OpCreatePSV            = 0x600
 	OpQueryDCT             = 0x713
@@ -114,18 +111,13 @@ type Status uint8
 
 // Statuses.
 const (
-	StatusOK           Status = 0x00
-	StatusInternal     Status = 0x01
-	StatusBadOp        Status = 0x02
-	StatusBadParam     Status = 0x03
-	StatusBadSysState  Status = 0x04
-	StatusBadResource  Status = 0x05
-	StatusBusy         Status = 0x06
-	StatusLimit        Status = 0x08
-	StatusBadState     Status = 0x09
-	StatusIndex        Status = 0x0a
-	StatusNoResources  Status = 0x0f
-	StatusBadQPState   Status = 0x10
-	StatusBadInputLen  Status = 0x50
-	StatusBadOutputLen Status = 0x51
+	StatusOK          Status = 0x00
+	StatusBadOp       Status = 0x02
+	StatusBadParam    Status = 0x03
+	StatusBadResource Status = 0x05
+	StatusBusy        Status = 0x06
+	StatusLimit       Status = 0x08
+	StatusBadState    Status = 0x09
+	StatusNoResources Status = 0x0f
+	StatusBadQPState  Status = 0x10
 )

@@ -7,7 +7,22 @@ import "golang.org/x/sys/unix"
 // CmdExtended marks the extended commands, in Cmd.Number too.
 const CmdExtended = 0x8000_0000
 
-const cmdMask = 0xff
+const (
+	cmdMask      = 0xff
+	cmdDestroyCQ = 20
+)
+
+// DriverNS is where the ids of the driver's own objects, methods and attributes begin.
+const DriverNS = 0x1000
+
+// Attributes of INVOKE_WRITE; the driver's are those of other methods too.
+const (
+	CoreIn   = 0
+	CoreOut  = 1
+	WriteCmd = 2
+	UHWIn    = DriverNS
+	UHWOut   = DriverNS + 1
+)
 
 // Cmd describes one write() command: the least sizes of its request and its answer.
 type Cmd struct {
@@ -26,22 +41,15 @@ type Request struct {
 	Extends bool
 }
 
-// Errors of an unknown number, as uapi_get_method gives them.
-func unknown(number uint32) unix.Errno {
-	if number&^(CmdExtended|cmdMask) != 0 {
-		return unix.EINVAL
-	}
-	return unix.EOPNOTSUPP
-}
-
-// Known returns 0 if find has the command, else what the kernel answers.
+// Known returns 0 if find has the command, else what the kernel answers. C: uapi_get_method.
 func Known(number uint32, find func(number uint32) *Cmd) (*Cmd, unix.Errno) {
-	if number&^(CmdExtended|cmdMask) == 0 {
-		if c := find(number); c != nil {
-			return c, 0
-		}
+	if number&^(CmdExtended|cmdMask) != 0 {
+		return nil, unix.EINVAL
 	}
-	return nil, unknown(number)
+	if c := find(number); c != nil {
+		return c, 0
+	}
+	return nil, unix.EOPNOTSUPP
 }
 
 // maxWrite bounds what is copied of one write(): in_words and provider_in_words have 16 bits, and count eight bytes at

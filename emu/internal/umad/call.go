@@ -12,40 +12,22 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/notify"
 )
 
-// portAt returns the port of umadN, or nil.
-func (s *Server) portAt(n int) *hca.Port {
-	for _, d := range s.f.Devices {
-		if n < len(d.Ports) {
-			return d.Ports[n]
-		}
-		n -= len(d.Ports)
-	}
-	return nil
-}
-
 // Open answers an open of umadN.
 func (s *Server) Open(c *notify.Call, n int) {
-	p, r, err := guest.NewPackets()
+	p, r, err := guest.NewPackets(c.Args[2]&unix.O_NONBLOCK != 0)
 	if err != nil {
-		c.Errno(unix.ENFILE)
-		return
-	}
-	if err := unix.SetNonblock(int(r.Fd()), int(c.Args[2])&unix.O_NONBLOCK != 0); err != nil {
-		r.Close()
-		p.Close()
 		c.Errno(unix.ENFILE)
 		return
 	}
 	_, _ = unix.FcntlInt(r.Fd(), unix.F_SETPIPE_SZ, 1<<20) // each packet takes a page; fewer will do
 	s.f.Lock()
-	port := s.portAt(n)
-	if port != nil && !port.Device.Gone {
+	port := s.f.Ports[n]
+	gone := port.Device.Gone
+	if !gone {
 		s.open(p.Name(), port, n, p)
-	} else {
-		port = nil
 	}
 	s.f.Unlock()
-	if port == nil {
+	if gone {
 		r.Close()
 		p.Close()
 		c.Errno(unix.ENXIO)

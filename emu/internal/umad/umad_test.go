@@ -62,7 +62,7 @@ func newRig(t *testing.T, n int) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, s: New(hca.New(c))}
-	r.f = r.s.open("pipe:[1]", r.s.portAt(n), n, &r.i)
+	r.f = r.s.open("pipe:[1]", r.s.f.Ports[n], n, &r.i)
 	return r
 }
 
@@ -119,8 +119,8 @@ func TestAnswers(t *testing.T) {
 	if id, e := r.register(1, classCounter, 1); e != 0 || id != 2 {
 		t.Fatalf("agent %d: %v", id, e)
 	}
-	r.s.portAt(1).Count[hca.RcvData] = 1 << 40
-	r.s.portAt(1).Count[hca.XmitPackets] = 77
+	r.s.f.Ports[1].Count[hca.RcvData] = 1 << 40
+	r.s.f.Ports[1].Count[hca.XmitPackets] = 77
 	u64 := func(v uint64) string { return string(binary.BigEndian.AppendUint64(nil, v)) }
 	for _, tt := range []struct {
 		what   string
@@ -172,7 +172,7 @@ func TestAnswers(t *testing.T) {
 			}
 		}
 	}
-	r.s.portAt(1).Active = false
+	r.s.f.Ports[1].Active = false
 	if got, _ := r.send(mad{class: classLID, method: 1, attr: 0x11, lid: 3}); got != nil {
 		t.Error("a port that is down answered")
 	}

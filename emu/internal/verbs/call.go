@@ -130,6 +130,33 @@ func create[T any](c *call, f func() (T, unix.Errno), undo func(T)) (v T, e unix
 	return v, e
 }
 
+// named makes an object by the ioctl, and tells its handle in the first attribute.
+func named[T hca.Object](c *call, f func() (T, unix.Errno)) unix.Errno {
+	o, e := made(c, f)
+	if e != 0 {
+		return e
+	}
+	return c.b.SetID(c.b.Method.Attrs[0].ID, uint64(o.Common().Handle))
+}
+
+// traced is named for an object of which there is more to tell, and whose handle is in the trace.
+func traced[T hca.Object](c *call, f func() (T, unix.Errno)) (o T, e unix.Errno) {
+	e = named(c, func() (T, unix.Errno) { o, e = f(); return o, e })
+	if e == 0 {
+		c.resp = uapi.HandleOnly{Handle: o.Common().Handle}
+	}
+	return o, e
+}
+
+// answer carries f out and writes its answer to a write() command.
+func answer[T any](c *call, f func() (T, unix.Errno)) unix.Errno {
+	v, e := get(c, f)
+	if e != 0 {
+		return e
+	}
+	return reply(c, v)
+}
+
 // made makes an object of the context, which is destroyed if the program cannot be told.
 func made[T hca.Object](c *call, f func() (T, unix.Errno)) (T, unix.Errno) {
 	return create(c, f, func(o T) { hca.Discard(o) })
@@ -178,6 +205,9 @@ func (c *call) userIndex(v uint32, end int) uint32 {
 	return v
 }
 
+// extends reports whether a command is a write() in its extended form.
+func (c *call) extends() bool { return c.b == nil && c.r.Extends }
+
 func (c *call) driverLen() int {
 	if c.b != nil {
 		return len(c.b.Bytes(uapi.UHWIn))
@@ -204,8 +234,22 @@ func replyDriver[T any](c *call, v T) unix.Errno { return c.driverRoom().Put(uap
 // fits returns how much of a T goes into a room, for response_length.
 func fits[T any](r uapi.Room) uint32 { return uint32(min(r.Len, uapi.Size[T]())) }
 
-// out writes an attribute's answer.
-func out[T any](c *call, id uint16, v T) unix.Errno { return c.b.Room(id).Put(uapi.Bytes(&v), true) }
+// told tells what was made: by v, the answer of a write() command, or by the handle in the ioctl's first attribute.
+func told[T any](c *call, v T, handle uint32) unix.Errno {
+	if c.b == nil {
+		return reply(c, v)
+	}
+	c.resp = v
+	return c.b.SetID(0, uint64(handle))
+}
+
+// out writes an attribute's answer; a write() command has no attributes.
+func out[T any](c *call, id uint16, v T) unix.Errno {
+	if c.b == nil {
+		return 0
+	}
+	return c.b.Room(id).Put(uapi.Bytes(&v), true)
+}
 
 // first returns the first error.
 func first(es ...unix.Errno) unix.Errno {
@@ -217,32 +261,28 @@ func first(es ...unix.Errno) unix.Errno {
 	return 0
 }
 
-// destroy is a command that destroys the object it names. Its answer, if it has one, is a T: attribute 1 of the ioctl's
-// method.
-func destroy[T any](f func(c *hca.Context, handle uint32) (T, unix.Errno)) func(*call) unix.Errno {
-	return func(c *call) (e unix.Errno) {
-		var h uint32
-		switch {
-		case c.b != nil:
-			h = uint32(c.b.Uint(c.b.Method.Attrs[0].ID))
-		case c.r.Cmd.Req > uapi.Size[uapi.HandleOnly]():
-			h = uapi.Decode[uapi.Destroy](c.r.Core).Handle
-		default:
-			h = uapi.Decode[uapi.HandleOnly](c.r.Core).Handle
+// destroy is a command that destroys the object that find finds. Its answer, if it has one, is a T: attribute 1 of the
+// ioctl's method.
+func destroy[O hca.Object, T any](
+	find func(*hca.Context, uint32) (O, unix.Errno), answer func(O) T,
+) func(*call) unix.Errno {
+	return func(c *call) unix.Errno {
+		h, e := c.doomed()
+		if e != 0 {
+			return e
 		}
 		c.req = uapi.HandleOnly{Handle: h}
-		var user uint64
 		v, e := get(c, func() (v T, e unix.Errno) {
-			o := c.ctx.Object(h)
-			if o == nil {
-				return v, unix.ENOENT
+			o, e := find(c.ctx, h)
+			if e == 0 {
+				e = o.Destroy()
 			}
-			user = userOf(o)
-			return f(c.ctx, h)
+			if e == 0 {
+				v = answer(o)
+				c.watchAcks(o)
+			}
+			return v, e
 		})
-		if e == 0 {
-			c.watchAcks(user, v)
-		}
 		switch {
 		case e != 0 || uapi.Size[T]() == 0:
 			return e
@@ -254,17 +294,27 @@ func destroy[T any](f func(c *hca.Context, handle uint32) (T, unix.Errno)) func(
 	}
 }
 
-// silent adapts f, which returns no counts, for destroy.
-func silent(f func(*hca.Context, uint32) unix.Errno) func(*hca.Context, uint32) (struct{}, unix.Errno) {
-	return func(c *hca.Context, h uint32) (struct{}, unix.Errno) { return struct{}{}, f(c, h) }
+// doomed returns the handle that a command to destroy something names.
+func (c *call) doomed() (uint32, unix.Errno) {
+	switch {
+	case c.b != nil:
+		return uint32(c.b.Uint(c.b.Method.Attrs[0].ID)), 0
+	case c.r.Extends:
+		q := uapi.Decode[uapi.DestroyWQ](c.r.Core)
+		if q.CompMask != 0 {
+			return 0, unix.EOPNOTSUPP
+		}
+		return q.WqHandle, 0
+	case c.r.Cmd.Req > uapi.Size[uapi.HandleOnly]():
+		return uapi.Decode[uapi.Destroy](c.r.Core).Handle, 0
+	}
+	return uapi.Decode[uapi.HandleOnly](c.r.Core).Handle, 0
 }
 
-// events adapts f, which returns how many asynchronous events of the object the program was given, for destroy.
-func events(
-	f func(*hca.Context, uint32) (uint32, unix.Errno),
-) func(*hca.Context, uint32) (uapi.EventsResp, unix.Errno) {
-	return func(x *hca.Context, h uint32) (v uapi.EventsResp, e unix.Errno) {
-		v.EventsReported, e = f(x, h)
-		return v, e
-	}
+// silent is no answer.
+func silent[O any](O) (none struct{}) { return none }
+
+// events answers how many asynchronous events of the object the program was given.
+func events[O hca.Object](o O) uapi.EventsResp {
+	return uapi.EventsResp{EventsReported: o.Common().AsyncDelivered}
 }

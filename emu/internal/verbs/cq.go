@@ -85,14 +85,10 @@ func createCQ(c *call) unix.Errno {
 	}
 	v := uapi.CreateCQResp{CQHandle: cq.Handle, CQE: cq.Entries - 1}
 	e = replyDriver(c, uapi.Mlx5NumResp{Num: cq.Num})
-	switch {
-	case c.b != nil:
-		c.resp = v
-		return first(e, c.b.SetID(0, uint64(cq.Handle)), out(c, 6, v.CQE))
-	case c.r.Extends:
+	if c.extends() {
 		return first(e, reply(c, uapi.ExCreateCQResp{Base: v, ResponseLength: fits[uapi.ExCreateCQResp](c.r.Out)}))
 	}
-	return first(e, reply(c, v))
+	return first(e, told(c, v, cq.Handle), out(c, 6, v.CQE))
 }
 
 func resizeCQ(c *call, q *uapi.ResizeCQ) unix.Errno {
@@ -100,17 +96,14 @@ func resizeCQ(c *call, q *uapi.ResizeCQ) unix.Errno {
 	if e != 0 || d.Reserved0 != 0 || d.Reserved1 != 0 || d.CQESize != 64 && d.CQESize != 128 {
 		return unix.EINVAL
 	}
-	cq, e := get(c, func() (hca.CQ, unix.Errno) {
+	return answer(c, func() (v uapi.ResizeCQResp, e unix.Errno) {
 		cq, e := hca.Find[*hca.CQ](c.ctx, q.CQHandle)
 		if e == 0 {
 			e = cq.Resize(q.CQE, d.BufAddr, uint32(d.CQESize))
+			v.CQE = cq.Entries - 1
 		}
-		return copied(cq, e)
+		return v, e
 	})
-	if e != 0 {
-		return e
-	}
-	return reply(c, uapi.ResizeCQResp{CQE: cq.Entries - 1})
 }
 
 func modifyCQ(c *call, q *uapi.ExModifyCQ) unix.Errno {
@@ -123,13 +116,6 @@ func modifyCQ(c *call, q *uapi.ExModifyCQ) unix.Errno {
 	return on(c, q.CQHandle, func(cq *hca.CQ) unix.Errno { return cq.Modify(q.CQCount, q.CQPeriod) })
 }
 
-func destroyCQ(x *hca.Context, h uint32) (v uapi.DestroyCQResp, e unix.Errno) {
-	cq, e := hca.Find[*hca.CQ](x, h)
-	if e == 0 {
-		e = cq.Destroy()
-	}
-	if e == 0 {
-		v.CompEventsReported, v.AsyncEventsReported = cq.Delivered, cq.AsyncDelivered
-	}
-	return v, e
+func cqEvents(cq *hca.CQ) uapi.DestroyCQResp {
+	return uapi.DestroyCQResp{CompEventsReported: cq.Delivered, AsyncEventsReported: cq.AsyncDelivered}
 }

@@ -38,7 +38,7 @@ const (
 
 func deviceAttr(d *hca.Device) uapi.QueryDeviceResp {
 	l, m := &d.Config.Limits, &d.Config.Model
-	guid := uapi.Be64(uint64(d.Config.NodeGUID))
+	guid := d.Config.NodeGUID.Bytes()
 	caps := uint32(deviceCaps | rawCapsOf(d).device&math.MaxUint32)
 	if l.MaxMW == 0 {
 		caps &^= windowCaps
@@ -70,11 +70,7 @@ func firmware(s string) (v uint64) {
 func (c *call) deviceAttr() (uapi.QueryDeviceResp, unix.Errno) { return deviceAttr(c.ctx.Device), 0 }
 
 func queryDevice(c *call) unix.Errno {
-	v, e := get(c, c.deviceAttr)
-	if e != 0 {
-		return e
-	}
-	return reply(c, v)
+	return answer(c, c.deviceAttr)
 }
 
 // tagCaps is struct ib_uverbs_tm_caps: size of a rendezvous request, tags, flags (on RC), operations, SGEs. The last

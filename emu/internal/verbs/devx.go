@@ -68,6 +68,16 @@ type devxRecord struct {
 // syndrome makes up a syndrome: an adapter's say which check failed, and are not documented.
 func syndrome(op uint16, s uapi.Status) uint64 { return 0xe0<<24 | uint64(s)<<16 | uint64(op) }
 
+// within returns the object that a command is about: a verb's, or the one that does the work of one of DevX. It is nil
+// if that is of another kind.
+func within[T any](d *command, o any) *T {
+	if x, ok := o.(*hca.DevxObject); ok {
+		o = d.ctx.Object(x.Inner)
+	}
+	v, _ := o.(*T)
+	return v
+}
+
 // devxCreate makes an object by a command: see devxCreates.
 func devxCreate(c *call) unix.Errno {
 	var o *hca.DevxObject
@@ -83,6 +93,11 @@ func devxCreate(c *call) unix.Errno {
 		if o, s = make(d); s == uapi.StatusOK {
 			o.Made = op
 			hca.AddDevx(c.ctx, o)
+			at := uapi.OutObjID
+			if op == uapi.OpCreatePSV {
+				at = uapi.OutPSV
+			}
+			at.Put(d.out, uint64(o.Num))
 			c.undo = func() { hca.Destroy[*hca.DevxObject](c.ctx, o.Handle) }
 		}
 		return s, 0

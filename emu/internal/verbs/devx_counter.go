@@ -5,8 +5,6 @@ package verbs
 import (
 	"encoding/binary"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -17,7 +15,6 @@ var (
 	counterID    = uapi.Bits{At: 0xe0, Len: 32} // of a query
 	counterCount = uapi.Bits{At: 0xd0, Len: 16}
 	counterClear = uapi.Bits{At: 0xc0, Len: 1}
-	newCounterID = uapi.Bits{At: 0x40, Len: 32} // of the answer
 )
 
 // allocFlowCounter makes one counter, or 128 for bit 0 of the bulk, 256 for bit 1, and so on.
@@ -29,18 +26,8 @@ func allocFlowCounter(d *command) (*hca.DevxObject, uapi.Status) {
 		}
 		n = 128 * int(bulk)
 	}
-	num := d.ctx.Device.NextNumber()
-	newCounterID.Put(d.out, uint64(num))
-	o := &hca.DevxObject{Name: "DevX flow counter", Num: num, Counters: make([]hca.FrameCounter, n)}
-	o.Free = func() unix.Errno {
-		for i := range o.Counters {
-			if o.Counters[i].Flows > 0 {
-				return unix.EBUSY
-			}
-		}
-		return 0
-	}
-	return o, uapi.StatusOK
+	return &hca.DevxObject{Name: "DevX flow counter", Num: d.ctx.Device.NextNumber(),
+		Counters: make([]hca.FrameCounter, n)}, uapi.StatusOK
 }
 
 // queryFlowCounter tells packets and bytes of one counter, or of several that follow it.

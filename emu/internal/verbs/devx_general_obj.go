@@ -5,8 +5,6 @@ package verbs
 import (
 	"bytes"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -51,11 +49,7 @@ func createGeneral(d *command) (*hca.DevxObject, uapi.Status) {
 		return nil, uapi.StatusBadParam
 	}
 	o := &hca.DevxObject{Name: kind.name, Type: typ, Body: bytes.Clone(d.in[uapi.CmdHeader:])}
-	if s := kind.create(d, o); s != uapi.StatusOK {
-		return nil, s
-	}
-	uapi.OutObjID.Put(d.out, uint64(o.Num))
-	return o, uapi.StatusOK
+	return o, kind.create(d, o)
 }
 
 func queryGeneral(d *command, o any) uapi.Status {
@@ -88,7 +82,7 @@ func reserveQPNs(d *command, o *hca.DevxObject) uapi.Status {
 	if !ok {
 		return uapi.StatusNoResources
 	}
-	o.Num, o.Free = first, func() unix.Errno { release(); return 0 }
+	o.Num, o.Free = first, release
 	return uapi.StatusOK
 }
 

@@ -27,7 +27,6 @@ var (
 
 	mkeyUmem = uapi.Bits{At: 0x61, Len: 1}
 	psvPD    = uapi.Bits{At: 0x48, Len: 24}
-	psvIndex = uapi.Bits{At: 0x88, Len: 24}
 )
 
 const (
@@ -50,23 +49,18 @@ func createMkey(d *command) (*hca.DevxObject, uapi.Status) {
 	if e != 0 {
 		return nil, statusOf(e)
 	}
-	uapi.CmdNum.Put(d.out, uint64(k.Key>>8))
 	return &hca.DevxObject{Name: "DevX mkey", Num: k.Key >> 8, Free: destroy}, uapi.StatusOK
 }
 
 // createPSV makes the place where the state of a signature is kept.
 func createPSV(d *command) (*hca.DevxObject, uapi.Status) {
 	num, destroy, e := hca.CreatePSV(d.ctx, uint32(psvPD.Get(d.in)))
-	if e != 0 {
-		return nil, statusOf(e)
-	}
-	psvIndex.Put(d.out, uint64(num))
-	return &hca.DevxObject{Name: "DevX PSV", Num: num, Free: destroy}, uapi.StatusOK
+	return &hca.DevxObject{Name: "DevX PSV", Num: num, Free: destroy}, statusOf(e)
 }
 
 // init2init changes a QP in INIT.
 func init2init(d *command, o any) uapi.Status {
-	qp := d.devxQP(o)
+	qp := within[hca.QP](d, o)
 	switch {
 	case qp == nil || qp.Type == hca.RawPacket:
 		return uapi.StatusBadResource

@@ -103,15 +103,7 @@ func devxAllocPD(d *command) (*hca.DevxObject, uapi.Status) {
 	if e != 0 {
 		return nil, statusOf(e)
 	}
-	uapi.CmdNum.Put(d.out, uint64(pd.Num))
-	return inner[*hca.PD](d, "DevX PD", pd.Num, pd.Handle), uapi.StatusOK
-}
-
-// inner is an object whose work another one does.
-func inner[T hca.Object](d *command, name string, num, handle uint32) *hca.DevxObject {
-	x := d.ctx
-	return &hca.DevxObject{Name: name, Num: num, Inner: handle,
-		Free: func() unix.Errno { return hca.Destroy[T](x, handle) }}
+	return &hca.DevxObject{Name: "DevX PD", Num: pd.Num, Inner: pd.Handle}, uapi.StatusOK
 }
 
 // statusOf is the adapter's word for what a verb refuses.

@@ -89,18 +89,6 @@ const (
 	moreMMO      = 1 << 3
 )
 
-// devxQP returns the QP that a command is about: a verb's or one of DevX.
-func (d *command) devxQP(o any) *hca.QP {
-	switch o := o.(type) {
-	case *hca.QP:
-		return o
-	case *hca.DevxObject:
-		qp, _ := d.ctx.Object(o.Inner).(*hca.QP)
-		return qp
-	}
-	return nil
-}
-
 // States and types as a context has them. C: MLX5_QP_STATE_*, MLX5_QP_ST_*.
 var (
 	qpcStates = [...]uint64{hca.Reset: 0, hca.Init: 1, hca.RTR: 2, hca.RTS: 3, hca.SQE: 4, hca.SQD: 5, hca.Err: 6}
@@ -118,7 +106,7 @@ const (
 func logOf(n uint32) uint64 { return uint64(max(bits.Len32(n)-1, 0)) }
 
 func devxQueryQP(d *command, o any) uapi.Status {
-	qp := d.devxQP(o)
+	qp := within[hca.QP](d, o)
 	if qp == nil || qp.Type == hca.RawPacket || qp.Type == hca.DCT {
 		return uapi.StatusBadResource
 	}
@@ -172,7 +160,7 @@ func devxQueryQP(d *command, o any) uapi.Status {
 
 // devxQueryDCT tells the one thing that libmlx5 asks for: data do not come in order for certain, as with QPs.
 func devxQueryDCT(d *command, o any) uapi.Status {
-	qp := d.devxQP(o)
+	qp := within[hca.QP](d, o)
 	if qp == nil || qp.Type != hca.DCT {
 		return uapi.StatusBadResource
 	}
@@ -181,7 +169,7 @@ func devxQueryDCT(d *command, o any) uapi.Status {
 
 // rts2rts changes a QP at work.
 func rts2rts(d *command, o any) uapi.Status {
-	qp := d.devxQP(o)
+	qp := within[hca.QP](d, o)
 	switch {
 	case qp == nil || qp.Type == hca.RawPacket:
 		return uapi.StatusBadResource

@@ -5,8 +5,6 @@ package verbs
 import (
 	"encoding/binary"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -48,7 +46,7 @@ var (
 )
 
 // inUmem returns the address of n bytes at an offset of a umem, and has the object being made keep it.
-func (d *command) inUmem(keep *[]*hca.Umem, valid, id, offset uapi.Bits, n uint64) (uint64, uapi.Status) {
+func (d *command) inUmem(o *hca.DevxObject, valid, id, offset uapi.Bits, n uint64) (uint64, uapi.Status) {
 	u := hca.UmemNumbered(d.ctx, uint32(id.Get(d.in)))
 	off := offset.Get(d.in)
 	switch {
@@ -57,26 +55,8 @@ func (d *command) inUmem(keep *[]*hca.Umem, valid, id, offset uapi.Bits, n uint6
 	case u.Mem != d.ctx.Mem, off > u.Len, n > u.Len-off:
 		return 0, uapi.StatusBadParam
 	}
-	*keep = append(*keep, u)
+	o.Use(u)
 	return u.Addr + off, uapi.StatusOK
-}
-
-// ring completes an object that has rings in umems.
-func (d *command) ring(o *hca.DevxObject, umems []*hca.Umem) *hca.DevxObject {
-	for _, u := range umems {
-		u.Hold(1)
-	}
-	destroy := o.Free
-	o.Free = func() unix.Errno {
-		e := destroy()
-		if e == 0 {
-			for _, u := range umems {
-				u.Hold(-1)
-			}
-		}
-		return e
-	}
-	return o
 }
 
 const recordSize = 8
@@ -86,12 +66,12 @@ func devxCreateCQ(d *command) (*hca.DevxObject, uapi.Status) {
 	if log == 0 || log > 22 || size > 128 || cqcEQN.Get(d.in) >= compVectors {
 		return nil, uapi.StatusBadParam
 	}
-	var umems []*hca.Umem
-	buf, s := d.inUmem(&umems, cqUmemValid, cqUmem, cqUmemOffset, uint64(size)<<log)
+	o := &hca.DevxObject{Name: "DevX CQ"}
+	buf, s := d.inUmem(o, cqUmemValid, cqUmem, cqUmemOffset, uint64(size)<<log)
 	if s != uapi.StatusOK {
 		return nil, s
 	}
-	db, s := d.inUmem(&umems, cqcRecordUmem, cqcRecordID, cqcRecord, recordSize)
+	db, s := d.inUmem(o, cqcRecordUmem, cqcRecordID, cqcRecord, recordSize)
 	if s != uapi.StatusOK {
 		return nil, s
 	}
@@ -104,15 +84,12 @@ func devxCreateCQ(d *command) (*hca.DevxObject, uapi.Status) {
 	if e != 0 {
 		return nil, statusOf(e)
 	}
-	uapi.CmdNum.Put(d.out, uint64(cq.Num))
-	return d.ring(inner[*hca.CQ](d, "DevX CQ", cq.Num, cq.Handle), umems), uapi.StatusOK
+	o.Num, o.Inner = cq.Num, cq.Handle
+	return o, uapi.StatusOK
 }
 
 func devxQueryCQ(d *command, o any) uapi.Status {
-	cq, _ := o.(*hca.CQ)
-	if x, ok := o.(*hca.DevxObject); ok {
-		cq, _ = d.ctx.Object(x.Inner).(*hca.CQ)
-	}
+	cq := within[hca.CQ](d, o)
 	if cq == nil {
 		return uapi.StatusBadResource
 	}
@@ -146,37 +123,38 @@ func devxCreateQP(d *command) (*hca.DevxObject, uapi.Status) {
 	}
 	switch qpcRQType.Get(d.in) {
 	case srqRQ:
-		srq := hca.ByNumber(d.ctx, hca.KindSRQ, uint32(qpcSRQ.Get(d.in)))
-		if srq == 0 {
+		srq := hca.Lookup(d.ctx, func(s *hca.SRQ) bool { return uint64(s.Num) == qpcSRQ.Get(d.in) })
+		if srq == nil {
 			return nil, uapi.StatusBadResource
 		}
-		i.SRQ = srq
+		i.SRQ = srq.Handle
 	case 0:
 		i.RQShift = uint32(qpcStride.Get(d.in)) + leastRecv
 		i.RQCount = 1 << qpcLogRQ.Get(d.in)
 		i.Cap.RecvWR = i.RQCount
 	}
-	i.PD = hca.ByNumber(d.ctx, hca.KindPD, uint32(qpcPD.Get(d.in)))
-	i.SendCQ = hca.ByNumber(d.ctx, hca.KindCQ, uint32(qpcSendCQ.Get(d.in)))
-	i.RecvCQ = hca.ByNumber(d.ctx, hca.KindCQ, uint32(qpcRecvCQ.Get(d.in)))
-	if i.PD == 0 || i.SendCQ == 0 || i.RecvCQ == 0 || !d.hasUAR(i.UARPage) {
+	pd := hca.Lookup(d.ctx, func(pd *hca.PD) bool { return uint64(pd.Num) == qpcPD.Get(d.in) })
+	send := hca.Lookup(d.ctx, func(cq *hca.CQ) bool { return uint64(cq.Num) == qpcSendCQ.Get(d.in) })
+	recv := hca.Lookup(d.ctx, func(cq *hca.CQ) bool { return uint64(cq.Num) == qpcRecvCQ.Get(d.in) })
+	if pd == nil || send == nil || recv == nil || !d.hasUAR(i.UARPage) {
 		return nil, uapi.StatusBadResource
 	}
-	var umems []*hca.Umem
+	i.PD, i.SendCQ, i.RecvCQ = pd.Handle, send.Handle, recv.Handle
+	o := &hca.DevxObject{Name: "DevX QP"}
 	var s uapi.Status
 	size := uint64(i.SQCount)*block + uint64(i.RQCount)<<i.RQShift
-	if i.Buf, s = d.inUmem(&umems, qpUmemValid, qpUmem, qpUmemOffset, size); s != uapi.StatusOK {
+	if i.Buf, s = d.inUmem(o, qpUmemValid, qpUmem, qpUmemOffset, size); s != uapi.StatusOK {
 		return nil, s
 	}
-	if i.DB, s = d.inUmem(&umems, qpcRecordUmem, qpcRecordID, qpcRecord, recordSize); s != uapi.StatusOK {
+	if i.DB, s = d.inUmem(o, qpcRecordUmem, qpcRecordID, qpcRecord, recordSize); s != uapi.StatusOK {
 		return nil, s
 	}
 	qp, e := hca.CreateQP(d.ctx, i)
 	if e != 0 {
 		return nil, statusOf(e)
 	}
-	uapi.CmdNum.Put(d.out, uint64(qp.Num))
-	return d.ring(inner[*hca.QP](d, "DevX QP", qp.Num, qp.Handle), umems), uapi.StatusOK
+	o.Num, o.Inner = qp.Num, qp.Handle
+	return o, uapi.StatusOK
 }
 
 // step is a change of a QP's state: where it may begin, where it leads, what it sets.
@@ -203,7 +181,7 @@ func moveQP(d *command, o any) uapi.Status {
 	if !ok {
 		return uapi.StatusBadResource
 	}
-	qp := d.devxQP(x)
+	qp := within[hca.QP](d, x)
 	if qp == nil {
 		return uapi.StatusBadResource
 	}

@@ -3,8 +3,6 @@
 package verbs
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -42,23 +40,14 @@ func createScheduler(d *command, o *hca.DevxObject) uapi.Status {
 		schedSelect.Get(b)&^(schedShare|schedRate) != 0:
 		return uapi.StatusBadParam
 	}
-	var parent *hca.DevxObject
 	if n := uint32(schedParent.Get(b)); n != 0 || typ == schedLeaf {
-		if parent = hca.General(d.ctx, objScheduler, n); parent == nil || schedType.Get(parent.Body) != schedNode {
+		parent := hca.General(d.ctx, objScheduler, n)
+		if parent == nil || schedType.Get(parent.Body) != schedNode {
 			return uapi.StatusBadResource
 		}
-		parent.Below++
+		o.Use(parent)
 	}
 	o.Num = d.ctx.Device.NextNumber()
-	o.Free = func() unix.Errno {
-		if o.Below > 0 {
-			return unix.EBUSY
-		}
-		if parent != nil {
-			parent.Below--
-		}
-		return 0
-	}
 	return uapi.StatusOK
 }
 

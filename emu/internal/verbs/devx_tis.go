@@ -3,8 +3,6 @@
 package verbs
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -23,16 +21,19 @@ var (
 const tisMaskLAGPort = 1 << 2
 
 func createTIS(d *command) (*hca.DevxObject, uapi.Status) {
-	domain, port := uint32(tisNewDomain.Get(d.in)), uint8(tisNewLAGPort.Get(d.in))
+	port := uint8(tisNewLAGPort.Get(d.in))
+	domain := hca.Lookup(d.ctx, func(o *hca.DevxObject) bool {
+		return o.Made == uapi.OpAllocTransportDomain && uint64(o.Num) == tisNewDomain.Get(d.in)
+	})
 	switch {
 	case tisNewTLS.Get(d.in) != 0, int(port) > d.ctx.Device.Config.LAGPorts:
 		return nil, uapi.StatusBadParam
-	case d.find(uapi.OpAllocTransportDomain, func(o *hca.DevxObject) bool { return o.Num == domain }) == nil:
+	case domain == nil:
 		return nil, uapi.StatusBadResource
 	}
-	num := d.ctx.Device.NextNumber()
-	uapi.CmdNum.Put(d.out, uint64(num))
-	return &hca.DevxObject{Name: "DevX TIS", Num: num, Domain: domain, LAGPort: port}, uapi.StatusOK
+	o := &hca.DevxObject{Name: "DevX TIS", Num: d.ctx.Device.NextNumber(), Domain: domain.Num, LAGPort: port}
+	o.Use(domain)
+	return o, uapi.StatusOK
 }
 
 // Fields of a transport interface receive. C: struct mlx5_ifc_tirc_bits.
@@ -47,34 +48,13 @@ func createTIR(d *command) (*hca.DevxObject, uapi.Status) {
 		return nil, uapi.StatusBadParam
 	}
 	o, e := hca.CreateTIR(d.ctx, uint32(tirQueue.Get(d.in)))
-	if e != 0 {
-		return nil, statusOf(e)
-	}
-	uapi.CmdNum.Put(d.out, uint64(o.Num))
-	return o, uapi.StatusOK
-}
-
-// find returns an object of the context that a command made, or nil.
-func (d *command) find(made uint16, is func(*hca.DevxObject) bool) *hca.DevxObject {
-	for _, h := range d.ctx.Handles() {
-		if o, ok := d.ctx.Object(h).(*hca.DevxObject); ok && o.Made == made && is(o) {
-			return o
-		}
-	}
-	return nil
+	return o, statusOf(e)
 }
 
 // allocTransportDomain gives a number. What a transport domain is for, to keep frames of a context from others, is
 // what this adapter does for each context anyway.
 func allocTransportDomain(d *command) (*hca.DevxObject, uapi.Status) {
-	num := d.ctx.Device.NextNumber()
-	uapi.CmdNum.Put(d.out, uint64(num))
-	return &hca.DevxObject{Name: "DevX transport domain", Num: num, Free: func() unix.Errno {
-		if d.find(uapi.OpCreateTIS, func(o *hca.DevxObject) bool { return o.Domain == num }) != nil {
-			return unix.EBUSY
-		}
-		return 0
-	}}, uapi.StatusOK
+	return &hca.DevxObject{Name: "DevX transport domain", Num: d.ctx.Device.NextNumber()}, uapi.StatusOK
 }
 
 // tisPort returns where an object's TIS keeps the port of a bond that it sends from, or nil.
@@ -82,7 +62,7 @@ func (d *command) tisPort(o any) *uint8 {
 	if x, ok := o.(*hca.DevxObject); ok && x.Made == uapi.OpCreateTIS {
 		return &x.LAGPort
 	}
-	if qp := d.devxQP(o); qp != nil && qp.Type == hca.RawPacket {
+	if qp := within[hca.QP](d, o); qp != nil && qp.Type == hca.RawPacket {
 		return &qp.Extra.LAGPort
 	}
 	return nil

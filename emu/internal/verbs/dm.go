@@ -19,24 +19,18 @@ func allocDM(c *call) unix.Errno {
 	case !c.b.Has(uapi.DriverNS), !c.b.Has(uapi.DriverNS + 1):
 		return unix.EINVAL
 	}
-	m, e := made(c, func() (*hca.DM, unix.Errno) {
+	m, e := traced(c, func() (*hca.DM, unix.Errno) {
 		return hca.AllocDM(c.ctx, c.b.Uint(1), uint32(c.b.Uint(2)))
 	})
 	if e != 0 {
 		return e
 	}
-	c.resp = uapi.HandleOnly{Handle: m.Handle}
-	return first(c.b.SetID(0, uint64(m.Handle)), out(c, uapi.DriverNS, uint64(0)),
-		out(c, uapi.DriverNS+1, uint16(m.Page)))
+	return first(out(c, uapi.DriverNS, uint64(0)), out(c, uapi.DriverNS+1, uint16(m.Page)))
 }
 
 func queryDM(c *call) unix.Errno {
 	m, e := get(c, func() (hca.DM, unix.Errno) {
-		m, e := hca.Find[*hca.DM](c.ctx, uint32(c.b.Uint(uapi.DriverNS)))
-		if e != 0 {
-			return hca.DM{}, e
-		}
-		return *m, 0
+		return copied(hca.Find[*hca.DM](c.ctx, uint32(c.b.Uint(uapi.DriverNS))))
 	})
 	return first(e, out(c, uapi.DriverNS+1, uint64(0)), out(c, uapi.DriverNS+2, uint16(m.Page)),
 		out(c, uapi.DriverNS+3, m.Len))
@@ -47,7 +41,7 @@ func regDM(c *call) unix.Errno {
 	if b.Uint(4)>>32 != 0 {
 		return unix.EINVAL
 	}
-	return newMR(c, 0, 6, 7, func() (*hca.MKey, unix.Errno) {
+	return newMR(c, 6, 7, func() (*hca.MKey, unix.Errno) {
 		return hca.RegDM(c.ctx, uint32(b.Uint(3)), uint32(b.Uint(5)), b.Uint(1), b.Uint(2), hca.Access(b.Uint(4)))
 	})
 }

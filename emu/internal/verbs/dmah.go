@@ -19,9 +19,5 @@ func allocDMAH(c *call) unix.Errno {
 	case !c.b.Has(3), c.b.Uint(3) > 3, cpu != memory, cpu && c.b.Uint(1) >= uint64(runtime.NumCPU()):
 		return unix.EINVAL
 	}
-	h, e := made(c, func() (*hca.DMAHandle, unix.Errno) { return hca.AllocDMAH(c.ctx) })
-	if e != 0 {
-		return e
-	}
-	return c.b.SetID(0, uint64(h.Handle))
+	return named(c, func() (*hca.DMAHandle, unix.Errno) { return hca.AllocDMAH(c.ctx) })
 }

@@ -17,8 +17,9 @@ func (c *call) eventFile(attach func(*call, *guest.Pipe)) (int, unix.Errno) {
 }
 
 // readFile is eventFile for a pipe that open makes.
-func (c *call) readFile(open func() (*guest.Pipe, *os.File, error), attach func(*call, *guest.Pipe)) (int, unix.Errno) {
-	p, r, err := open()
+func (c *call) readFile(open func(bool) (*guest.Pipe, *os.File, error), attach func(*call, *guest.Pipe)) (int,
+	unix.Errno) {
+	p, r, err := open(false)
 	if err != nil {
 		return 0, unix.EMFILE
 	}

@@ -9,23 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
-// Specs of a rule. C: enum ib_flow_spec_type.
 const (
-	specEth    = 0x20
-	specIPv4   = 0x30
-	specIPv6   = 0x31
-	specESP    = 0x34
-	specTCP    = 0x40
-	specUDP    = 0x41
-	specVXLAN  = 0x50
-	specGRE    = 0x51
-	specMPLS   = 0x60
-	specInner  = 0x100
-	specTag    = 0x1000
-	specDrop   = 0x1001
-	specHandle = 0x1002
-	specCount  = 0x1003
-
 	flowDontTrap = 1 << 1
 	flowEgress   = 1 << 2
 	maxSpecs     = 10 // IB_FLOW_SPEC_SUPPORT_LAYERS
@@ -35,8 +19,8 @@ const (
 // filter is the size of a spec's filter, and how many of its bytes the device compares: in the kernel's struct others
 // follow them.
 var filters = map[uint32]struct{ size, used int }{
-	specEth: {16, 16}, specIPv4: {12, 10}, specIPv6: {40, 38}, specESP: {8, 4}, specTCP: {4, 4}, specUDP: {4, 4},
-	specVXLAN: {4, 4}, specGRE: {8, 8}, specMPLS: {4, 4},
+	hca.SpecEth: {16, 16}, hca.SpecIPv4: {12, 10}, hca.SpecIPv6: {40, 38}, hca.SpecESP: {8, 4}, hca.SpecTCP: {4, 4},
+	hca.SpecUDP: {4, 4}, hca.SpecVXLAN: {4, 4}, hca.SpecGRE: {8, 8}, hca.SpecMPLS: {4, 4},
 }
 
 func createFlow(c *call) unix.Errno {
@@ -79,15 +63,15 @@ func takeSpecs(i *hca.FlowInit, b []byte, n int) unix.Errno {
 		}
 		spec := b[8:h.Size]
 		b = b[h.Size:]
-		if h.Type >= specTag {
+		if h.Type >= hca.SpecTag {
 			if e := takeAction(i, h.Type, spec); e != 0 {
 				return e
 			}
 			continue
 		}
-		inner := h.Type & specInner
-		f, known := filters[h.Type&^specInner]
-		if !known || h.Type&^(specInner|0xff) != 0 || len(spec) < 2 || len(spec)%2 != 0 {
+		inner := h.Type & hca.SpecInner
+		f, known := filters[h.Type&^hca.SpecInner]
+		if !known || h.Type&^(hca.SpecInner|0xff) != 0 || len(spec) < 2 || len(spec)%2 != 0 {
 			return unix.EINVAL
 		}
 		// A program's filter may be shorter than ours, or longer if its mask has no more in it.
@@ -98,17 +82,17 @@ func takeSpecs(i *hca.FlowInit, b []byte, n int) unix.Errno {
 		if !uapi.Cleared(spec[half:], f.size) {
 			return unix.EOPNOTSUPP
 		}
-		if !uapi.Cleared(m.Mask, f.used) || h.Type&^specInner == specGRE && (m.Mask[0] != 0 || m.Mask[1] != 0) {
+		if !uapi.Cleared(m.Mask, f.used) || h.Type&^hca.SpecInner == hca.SpecGRE && (m.Mask[0] != 0 || m.Mask[1] != 0) {
 			return unix.EOPNOTSUPP
 		}
-		switch h.Type &^ specInner {
-		case specEth:
+		switch h.Type &^ hca.SpecInner {
+		case hca.SpecEth:
 			if m.Mask[12] == 0xff && m.Mask[13] == 0xff {
 				ethertype[inner] = uint16(m.Value[12])<<8 | uint16(m.Value[13])
 			}
-		case specIPv4, specIPv6:
+		case hca.SpecIPv4, hca.SpecIPv6:
 			want := uint16(0x0800)
-			if h.Type&^specInner == specIPv6 {
+			if h.Type&^hca.SpecInner == hca.SpecIPv6 {
 				want = 0x86dd
 			}
 			if t, given := ethertype[inner]; given && t != want {
@@ -124,7 +108,7 @@ func takeSpecs(i *hca.FlowInit, b []byte, n int) unix.Errno {
 }
 
 func takeAction(i *hca.FlowInit, kind uint32, spec []byte) unix.Errno {
-	if kind == specDrop {
+	if kind == hca.SpecDrop {
 		i.Drop = true
 		return 0
 	}
@@ -133,14 +117,14 @@ func takeAction(i *hca.FlowInit, kind uint32, spec []byte) unix.Errno {
 	}
 	value := uapi.Decode[uint32](spec)
 	switch kind {
-	case specTag:
+	case hca.SpecTag:
 		i.Tag, i.Tagged = value, true
-	case specCount:
+	case hca.SpecCount:
 		if i.Counters != 0 { // one for each rule
 			return unix.EINVAL
 		}
 		i.Counters = value
-	case specHandle: // of an ESP action, which no kernel of today makes for mlx5
+	case hca.SpecHandle: // of an ESP action, which no kernel of today makes for mlx5
 		return unix.EINVAL
 	default:
 		return unix.EINVAL
@@ -176,24 +160,17 @@ func (c *call) takePoints(i *hca.FlowInit) unix.Errno {
 }
 
 func destroyFlow(c *call) unix.Errno {
-	var h uint32
-	if c.b != nil {
-		h = uint32(c.b.Uint(0))
-	} else if q := uapi.Decode[uapi.DestroyFlow](c.r.Core); q.CompMask == 0 {
-		h = q.FlowHandle
-	} else {
+	e := destroy(hca.Find[*hca.Flow], silent)(c)
+	q, ok := c.req.(uapi.HandleOnly)
+	if !ok { // it has a mask
 		return unix.EINVAL
 	}
-	c.req = uapi.DestroyFlow{FlowHandle: h}
-	return c.do(func() unix.Errno { return hca.Destroy[*hca.Flow](c.ctx, h) })
+	c.req = uapi.DestroyFlow{FlowHandle: q.Handle}
+	return e
 }
 
 func createCounters(c *call) unix.Errno {
-	o, e := made(c, func() (*hca.FlowCounters, unix.Errno) { return hca.CreateCounters(c.ctx) })
-	if e != 0 {
-		return e
-	}
-	return c.b.SetID(0, uint64(o.Handle))
+	return named(c, func() (*hca.FlowCounters, unix.Errno) { return hca.CreateCounters(c.ctx) })
 }
 
 func readCounters(c *call) unix.Errno {

@@ -46,11 +46,7 @@ func createMatcher(c *call) unix.Errno {
 			i.Table = hca.TableTx
 		}
 	}
-	m, e := made(c, func() (*hca.Matcher, unix.Errno) { return hca.CreateMatcher(c.ctx, &i) })
-	if e != 0 {
-		return e
-	}
-	return c.b.SetID(uapi.DriverNS, uint64(m.Handle))
+	return named(c, func() (*hca.Matcher, unix.Errno) { return hca.CreateMatcher(c.ctx, &i) })
 }
 
 func createMatcherFlow(c *call) unix.Errno {
@@ -75,11 +71,7 @@ func createMatcherFlow(c *call) unix.Errno {
 	for b := c.b.Bytes(attrFlowActions); len(b) >= 4; b = b[4:] {
 		i.Changes = append(i.Changes, binary.NativeEndian.Uint32(b))
 	}
-	f, e := made(c, func() (*hca.Flow, unix.Errno) { return hca.CreateMatcherFlow(c.ctx, &i, engine.Comparable) })
-	if e != 0 {
-		return e
-	}
-	return c.b.SetID(uapi.DriverNS, uint64(f.Handle))
+	return named(c, func() (*hca.Flow, unix.Errno) { return hca.CreateMatcherFlow(c.ctx, &i, engine.Comparable) })
 }
 
 func createHeaderAction(c *call) unix.Errno {
@@ -91,13 +83,9 @@ func createHeaderAction(c *call) unix.Errno {
 	for ; len(b) > 0; b = b[8:] {
 		list = append(list, headerChange(binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])))
 	}
-	a, e := made(c, func() (*hca.FrameAction, unix.Errno) {
+	return named(c, func() (*hca.FrameAction, unix.Errno) {
 		return hca.CreateHeaderAction(c.ctx, hca.Table(c.b.Uint(uapi.DriverNS+2)), list, engine.FieldWidth)
 	})
-	if e != 0 {
-		return e
-	}
-	return c.b.SetID(uapi.DriverNS, uint64(a.Handle))
 }
 
 // headerChange reads an action of the device's format. C: union set_add_copy_action_in_auto.
@@ -122,14 +110,10 @@ func headerChange(head, data uint32) hca.HeaderChange {
 
 func createReformatAction(c *call) unix.Errno {
 	data := slices.Clone(c.b.Bytes(uapi.DriverNS + 3))
-	a, e := made(c, func() (*hca.FrameAction, unix.Errno) {
+	return named(c, func() (*hca.FrameAction, unix.Errno) {
 		return hca.CreateReformatAction(c.ctx, hca.Table(c.b.Uint(uapi.DriverNS+2)),
 			hca.Reformat(c.b.Uint(uapi.DriverNS+1)), data)
 	})
-	if e != 0 {
-		return e
-	}
-	return c.b.SetID(uapi.DriverNS, uint64(a.Handle))
 }
 
 func createAnchor(c *call) unix.Errno {

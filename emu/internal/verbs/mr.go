@@ -53,22 +53,9 @@ func regMR(c *call) (e unix.Errno) {
 		return e
 	}
 	c.req = q
-	k, e := create(c, func() (hca.MKey, unix.Errno) {
-		if c.b != nil && c.b.Has(2) {
-			return copied(hca.RegWith(c.ctx, uint32(c.b.Uint(2)), q.PDHandle, q.Start, q.Length, q.HcaVa,
-				hca.Access(q.AccessFlags)))
-		}
-		return copied(hca.RegMR(c.ctx, q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags)))
-	}, func(k hca.MKey) { hca.DestroyMR(c.ctx, k.Handle) })
-	if e != 0 {
-		return e
-	}
-	v := uapi.MRResp{MRHandle: k.Handle, Lkey: k.Key, Rkey: k.Key}
-	if c.b == nil {
-		return reply(c, v)
-	}
-	c.resp = v
-	return first(c.b.SetID(0, uint64(k.Handle)), out(c, 9, k.Key), out(c, 10, k.Key))
+	return newMR(c, 9, 10, func() (*hca.MKey, unix.Errno) {
+		return hca.RegMR(c.ctx, c.advice(), q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+	})
 }
 
 // regBuffer is reg_mr of a dma-buf, which has an offset and no address.
@@ -77,13 +64,9 @@ func regBuffer(c *call) unix.Errno {
 	if !b.Has(8) || b.Has(4) || b.Uint(6)>>32 != 0 {
 		return unix.EINVAL
 	}
-	return newMR(c, 0, 9, 10, func() (*hca.MKey, unix.Errno) {
-		advice := uint32(0)
-		if b.Has(2) {
-			advice = uint32(b.Uint(2))
-		}
+	return newMR(c, 9, 10, func() (*hca.MKey, unix.Errno) {
 		return hca.RegDmabuf(c.ctx, uint32(b.Uint(1)), int(int32(b.Uint(7))), b.Uint(8), b.Uint(5), b.Uint(3),
-			hca.Access(b.Uint(6)), advice)
+			hca.Access(b.Uint(6)), c.advice())
 	})
 }
 
@@ -104,17 +87,14 @@ func reregMR(c *call, q *uapi.ReregMR) unix.Errno {
 	case q.Flags&reregAccess != 0 && access(q.AccessFlags) != 0:
 		return access(q.AccessFlags)
 	}
-	k, e := get(c, func() (hca.MKey, unix.Errno) {
+	return answer(c, func() (v uapi.ReregMRResp, e unix.Errno) {
 		k, e := hca.MR(c.ctx, q.MRHandle)
 		if e == 0 {
 			e = k.Reregister(q.Flags, q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+			v.Lkey, v.Rkey = k.Key, k.Key
 		}
-		return copied(k, e)
+		return v, e
 	})
-	if e != 0 {
-		return e
-	}
-	return reply(c, uapi.ReregMRResp{Lkey: k.Key, Rkey: k.Key})
 }
 
 func queryMR(c *call) unix.Errno {
@@ -151,19 +131,32 @@ func regDmabuf(c *call) unix.Errno {
 	case own != 0:
 		return refuse(c)
 	}
-	return newMR(c, 0, 7, 8, func() (*hca.MKey, unix.Errno) {
+	return newMR(c, 7, 8, func() (*hca.MKey, unix.Errno) {
 		return hca.RegDmabuf(c.ctx, uint32(b.Uint(1)), int(int32(b.Uint(5))), b.Uint(2), b.Uint(3), b.Uint(4),
 			hca.Access(b.Uint(6)), 0)
 	})
 }
 
-// newMR makes a region and tells its handle and keys in the attributes id, lkey and rkey.
-func newMR(c *call, id, lkey, rkey uint16, f func() (*hca.MKey, unix.Errno)) unix.Errno {
-	k, e := create(c, func() (hca.MKey, unix.Errno) { return copied(f()) },
-		func(k hca.MKey) { hca.DestroyMR(c.ctx, k.Handle) })
+// advice returns the handle of the ioctl's advice on DMA, or 0.
+func (c *call) advice() uint32 {
+	if c.b == nil {
+		return 0
+	}
+	return uint32(c.b.Uint(2))
+}
+
+// newMR makes a region and tells its handle, and its keys in the attributes lkey and rkey.
+func newMR(c *call, lkey, rkey uint16, f func() (*hca.MKey, unix.Errno)) unix.Errno {
+	k, e := newKey(c, f)
 	if e != 0 {
 		return e
 	}
-	c.resp = uapi.MRResp{MRHandle: k.Handle, Lkey: k.Key, Rkey: k.Key}
-	return first(c.b.SetID(id, uint64(k.Handle)), out(c, lkey, k.Key), out(c, rkey, k.Key))
+	v := uapi.MRResp{MRHandle: k.Handle, Lkey: k.Key, Rkey: k.Key}
+	return first(told(c, v, k.Handle), out(c, lkey, k.Key), out(c, rkey, k.Key))
+}
+
+// newKey makes a region or a window.
+func newKey(c *call, f func() (*hca.MKey, unix.Errno)) (hca.MKey, unix.Errno) {
+	return create(c, func() (hca.MKey, unix.Errno) { return copied(f()) },
+		func(k hca.MKey) { hca.Destroy[*hca.MKey](c.ctx, k.Handle) })
 }

@@ -17,8 +17,7 @@ func allocMW(c *call, q *uapi.AllocMW) unix.Errno {
 	case q.MwType != 1 && q.MwType != 2:
 		return unix.EINVAL
 	}
-	k, e := create(c, func() (hca.MKey, unix.Errno) { return copied(hca.AllocMW(c.ctx, q.PDHandle, q.MwType)) },
-		func(k hca.MKey) { hca.DestroyMW(c.ctx, k.Handle) })
+	k, e := newKey(c, func() (*hca.MKey, unix.Errno) { return hca.AllocMW(c.ctx, q.PDHandle, q.MwType) })
 	if e != 0 {
 		return e
 	}

@@ -91,13 +91,8 @@ func createQP(c *call) unix.Errno {
 		i.XRCD = xrcd
 	case hca.XRCSend:
 		i.PD, i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE = q.PDHandle, q.SendCQHandle, 0, 0
-	case hca.RC, hca.UC, hca.UD, hca.DriverQP:
-		i.PD, i.SendCQ, i.RecvCQ = q.PDHandle, q.SendCQHandle, q.RecvCQHandle
-		if q.IsSRQ != 0 {
-			i.SRQ = q.SRQHandle
-		}
-	case hca.RawPacket:
-		if !c.who.capable(unix.CAP_NET_RAW) {
+	case hca.RC, hca.UC, hca.UD, hca.DriverQP, hca.RawPacket:
+		if i.Type == hca.RawPacket && !c.who.capable(unix.CAP_NET_RAW) {
 			return unix.EPERM
 		}
 		i.PD, i.SendCQ, i.RecvCQ = q.PDHandle, q.SendCQHandle, q.RecvCQHandle
@@ -171,25 +166,24 @@ func createQP(c *call) unix.Errno {
 		}
 		e = replyDriver(c, r)
 	}
-	switch {
-	case c.b != nil:
-		c.resp = v
-		return first(e, c.b.SetID(0, uint64(qp.Handle)), out(c, 13, uapi.Decode[uapi.QPCap](uapi.Bytes(&v)[8:])),
-			out(c, 14, v.QPN))
-	case c.r.Extends:
-		return first(e, reply(c, uapi.ExCreateQPResp{Base: v, ResponseLength: fits[uapi.ExCreateQPResp](c.r.Out)}))
+	return first(e, toldQP(c, v))
+}
+
+// toldQP tells of a QP that was made.
+func toldQP(c *call, v uapi.CreateQPResp) unix.Errno {
+	if c.extends() {
+		return reply(c, uapi.ExCreateQPResp{Base: v, ResponseLength: fits[uapi.ExCreateQPResp](c.r.Out)})
 	}
-	return first(e, reply(c, v))
+	return first(told(c, v, v.QPHandle), out(c, 13, uapi.Decode[uapi.QPCap](uapi.Bytes(&v)[8:])), out(c, 14, v.QPN))
 }
 
 func openQP(c *call, q *uapi.OpenQP) unix.Errno {
 	if hca.QPType(q.QPType) != hca.XRCRecv {
 		return unix.EINVAL
 	}
-	qp, e := create(c, func() (*hca.QP, unix.Errno) { return hca.OpenQP(c.ctx, q.PDHandle, q.QPN) },
-		func(qp *hca.QP) { hca.Destroy[hca.AnyQP](c.ctx, qp.Handle) })
+	qp, e := made(c, func() (*hca.OpenedQP, unix.Errno) { return hca.OpenQP(c.ctx, q.PDHandle, q.QPN) })
 	if e != 0 {
 		return e
 	}
-	return reply(c, uapi.CreateQPResp{QPHandle: qp.Handle, QPN: qp.Num})
+	return reply(c, uapi.CreateQPResp{QPHandle: qp.Handle, QPN: q.QPN})
 }

@@ -129,7 +129,7 @@ func attrDest(a *hca.AHAttr) (d uapi.QPDest) {
 }
 
 func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
-	v, e := get(c, func() (v uapi.QueryQPResp, e unix.Errno) {
+	return answer(c, func() (v uapi.QueryQPResp, e unix.Errno) {
 		qp, e := hca.FindQP(c.ctx, q.QPHandle)
 		switch {
 		case e != 0:
@@ -142,10 +142,6 @@ func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
 		qp.Known = qp.State
 		return qpState(qp), 0
 	})
-	if e != 0 {
-		return e
-	}
-	return reply(c, v)
 }
 
 // qpState is what the driver says of a QP, which is what the adapter keeps of it: of its send queue nothing, because

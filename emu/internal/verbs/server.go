@@ -154,7 +154,7 @@ func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.E
 	case uapi.MmapAllocWC:
 		return hca.RegistersOf(x).MapDynamic(i, int64(page))
 	case hca.MmapVAR:
-		if hca.HasVAR(x, i) {
+		if hca.Lookup(x, func(v *hca.VAR) bool { return v.Index == i }) != nil {
 			return 0
 		}
 		return unix.EINVAL

@@ -67,11 +67,7 @@ func createSRQ(c *call) unix.Errno {
 		v.SRQN = s.Num
 	}
 	e = replyDriver(c, uapi.Mlx5NumResp{Num: s.Num})
-	if c.b == nil {
-		return first(e, reply(c, v))
-	}
-	c.resp = v
-	return first(e, c.b.SetID(0, uint64(s.Handle)), out(c, 11, v.MaxWR), out(c, 12, v.MaxSGE), out(c, 13, s.Num))
+	return first(e, told(c, v, s.Handle), out(c, 11, v.MaxWR), out(c, 12, v.MaxSGE), out(c, 13, s.Num))
 }
 
 func modifySRQ(c *call, q *uapi.ModifySRQ) unix.Errno {
@@ -79,15 +75,11 @@ func modifySRQ(c *call, q *uapi.ModifySRQ) unix.Errno {
 }
 
 func querySRQ(c *call, q *uapi.QuerySRQ) unix.Errno {
-	v, e := get(c, func() (v uapi.QuerySRQResp, e unix.Errno) {
+	return answer(c, func() (v uapi.QuerySRQResp, e unix.Errno) {
 		s, e := hca.Find[*hca.SRQ](c.ctx, q.SRQHandle)
 		if e == 0 {
 			v = uapi.QuerySRQResp{MaxWR: s.Ring.Count - 1, MaxSGE: s.MaxSGE, SRQLimit: s.Limit}
 		}
 		return v, e
 	})
-	if e != 0 {
-		return e
-	}
-	return reply(c, v)
 }

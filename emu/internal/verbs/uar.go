@@ -14,13 +14,11 @@ func uarAlloc(c *call) unix.Errno {
 	if kind > 1 {
 		return unix.EOPNOTSUPP
 	}
-	u, e := made(c, func() (*hca.UAR, unix.Errno) { return hca.AllocUAR(c.ctx, uint32(kind)) })
+	u, e := traced(c, func() (*hca.UAR, unix.Errno) { return hca.AllocUAR(c.ctx, uint32(kind)) })
 	if e != 0 {
 		return e
 	}
-	c.resp = uapi.HandleOnly{Handle: u.Handle}
-	return first(c.b.SetID(uapi.DriverNS, uint64(u.Handle)),
-		out(c, uapi.DriverNS+2, uint64(uapi.MmapUAR<<8+u.Index)*pageSize),
+	return first(out(c, uapi.DriverNS+2, uint64(uapi.MmapUAR<<8+u.Index)*pageSize),
 		out(c, uapi.DriverNS+3, uint32(pageSize)), out(c, uapi.DriverNS+4, uint32(u.Index)))
 }
 
@@ -29,13 +27,11 @@ func varAlloc(c *call) unix.Errno {
 	if !c.ctx.Device.Recent() || c.b.Uint(uapi.DriverNS+4)&^tlp != 0 {
 		return refuse(c)
 	}
-	v, e := made(c, func() (*hca.VAR, unix.Errno) { return hca.AllocVAR(c.ctx) })
+	v, e := traced(c, func() (*hca.VAR, unix.Errno) { return hca.AllocVAR(c.ctx) })
 	if e != 0 {
 		return e
 	}
-	c.resp = uapi.HandleOnly{Handle: v.Handle}
-	return first(c.b.SetID(uapi.DriverNS, uint64(v.Handle)),
-		out(c, uapi.DriverNS+1, uint64(hca.MmapVAR<<8+v.Index)*pageSize),
+	return first(out(c, uapi.DriverNS+1, uint64(hca.MmapVAR<<8+v.Index)*pageSize),
 		out(c, uapi.DriverNS+2, uint32(pageSize)), out(c, uapi.DriverNS+3, uint32(v.Index)))
 }
 
@@ -47,12 +43,11 @@ func paceAlloc(c *call) unix.Errno {
 	case flags&^uapi.PaceDedicated != 0:
 		return unix.EINVAL
 	}
-	p, e := made(c, func() (*hca.Pace, unix.Errno) {
+	p, e := traced(c, func() (*hca.Pace, unix.Errno) {
 		return hca.AllocPace(c.ctx, c.b.Bytes(uapi.DriverNS+1), flags != 0)
 	})
 	if e != 0 {
 		return e
 	}
-	c.resp = uapi.HandleOnly{Handle: p.Handle}
-	return first(c.b.SetID(uapi.DriverNS, uint64(p.Handle)), out(c, uapi.DriverNS+3, p.Index()))
+	return out(c, uapi.DriverNS+3, p.Index())
 }

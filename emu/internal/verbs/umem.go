@@ -22,13 +22,12 @@ func umemReg(c *call) unix.Errno {
 	if b.Uint(uapi.DriverNS+3)>>32 != 0 {
 		return unix.EINVAL
 	}
-	u, e := made(c, func() (*hca.Umem, unix.Errno) {
+	u, e := traced(c, func() (*hca.Umem, unix.Errno) {
 		return hca.RegUmem(c.ctx, b.Uint(uapi.DriverNS+1), b.Uint(uapi.DriverNS+2), pages,
 			hca.Access(b.Uint(uapi.DriverNS+3)), fd)
 	})
 	if e != 0 {
 		return e
 	}
-	c.resp = uapi.HandleOnly{Handle: u.Handle}
-	return first(b.SetID(uapi.DriverNS, uint64(u.Handle)), out(c, uapi.DriverNS+4, u.ID))
+	return out(c, uapi.DriverNS+4, u.ID)
 }

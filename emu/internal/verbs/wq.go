@@ -62,10 +62,8 @@ func createWQ(c *call) unix.Errno {
 	e = replyDriver(c, uapi.Mlx5LengthResp{ResponseLength: 4})
 	if c.b == nil {
 		v.ResponseLength = fits[uapi.CreateWQResp](c.r.Out)
-		return first(e, reply(c, v))
 	}
-	c.resp = v
-	return first(e, c.b.SetID(0, uint64(w.Handle)), out(c, 9, v.MaxWR), out(c, 10, v.MaxSGE), out(c, 11, v.Wqn))
+	return first(e, told(c, v, w.Handle), out(c, 9, v.MaxWR), out(c, 10, v.MaxSGE), out(c, 11, v.Wqn))
 }
 
 func modifyWQ(c *call, q *uapi.ModifyWQ) unix.Errno {
@@ -83,33 +81,13 @@ func modifyWQ(c *call, q *uapi.ModifyWQ) unix.Errno {
 }
 
 func destroyWQ(c *call) unix.Errno {
-	var h uint32
+	find := hca.Find[*hca.WQ]
 	if c.b != nil {
-		h = uint32(c.b.Uint(0))
-	} else if q := uapi.Decode[uapi.DestroyWQ](c.r.Core); q.CompMask == 0 {
-		h = q.WqHandle
-	} else {
-		return unix.EOPNOTSUPP
+		return destroy(find, events)(c)
 	}
-	c.req = uapi.HandleOnly{Handle: h}
-	var user uint64
-	v, e := get(c, func() (v uapi.DestroyWQResp, e unix.Errno) {
-		if o := c.ctx.Object(h); o != nil {
-			user = userOf(o)
-		}
-		v.EventsReported, e = hca.DestroyCounted[*hca.WQ](c.ctx, h)
-		return v, e
-	})
-	if e != 0 {
-		return e
-	}
-	c.watchAcks(user, v)
-	if c.b != nil {
-		c.resp = v
-		return out(c, 1, v.EventsReported)
-	}
-	v.ResponseLength = fits[uapi.DestroyWQResp](c.r.Out)
-	return reply(c, v)
+	return destroy(find, func(w *hca.WQ) uapi.DestroyWQResp {
+		return uapi.DestroyWQResp{ResponseLength: fits[uapi.DestroyWQResp](c.r.Out), EventsReported: w.AsyncDelivered}
+	})(c)
 }
 
 // maxLogIndTable is the kernel's own bound. C: IB_USER_VERBS_MAX_LOG_IND_TBL_SIZE.
@@ -142,19 +120,6 @@ func createIndTable(c *call) unix.Errno {
 			IndTblNum: t.Num}))
 }
 
-func destroyIndTable(c *call) unix.Errno {
-	var h uint32
-	if c.b != nil {
-		h = uint32(c.b.Uint(0))
-	} else if q := uapi.Decode[uapi.DestroyWQ](c.r.Core); q.CompMask == 0 {
-		h = q.WqHandle
-	} else {
-		return unix.EOPNOTSUPP
-	}
-	c.req = uapi.HandleOnly{Handle: h}
-	return c.do(func() unix.Errno { return hca.Destroy[*hca.IndTable](c.ctx, h) })
-}
-
 // createRSS is create_qp with an indirection table.
 func createRSS(c *call, q *uapi.ExCreateQP, i *hca.QPInit) unix.Errno {
 	switch {
@@ -182,11 +147,5 @@ func createRSS(c *call, q *uapi.ExCreateQP, i *hca.QPInit) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	v := uapi.CreateQPResp{QPHandle: qp.Handle}
-	e = replyDriver(c, uapi.Mlx5CreateQPResp{})
-	if c.b == nil {
-		return first(e, reply(c, uapi.ExCreateQPResp{Base: v, ResponseLength: fits[uapi.ExCreateQPResp](c.r.Out)}))
-	}
-	c.resp = v
-	return first(e, c.b.SetID(0, uint64(qp.Handle)), out(c, 13, uapi.QPCap{}), out(c, 14, v.QPN))
+	return first(replyDriver(c, uapi.Mlx5CreateQPResp{}), toldQP(c, uapi.CreateQPResp{QPHandle: qp.Handle}))
 }

@@ -54,7 +54,7 @@ func Compile[W any](s *Source, model *Model[W], name string, args []Value, witho
 		list = append(list, arg[W]{slot: c.constant(v)})
 	}
 	c.within = name
-	c.inline(d.Type, d.Recv, d.Body, nil, list)
+	c.inline(c.declared(d), list)
 	c.pos = d.End()
 	c.emit(instr[W]{kind: halt})
 	c.finish()

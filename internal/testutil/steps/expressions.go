@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 )
 
 // operate emits a binary operation.
@@ -203,6 +204,11 @@ func (f *frame[W]) composite(x *ast.CompositeLit) int {
 	return dst
 }
 
+// declared returns a function of the source.
+func (c *compiler[W]) declared(d *ast.FuncDecl) *function[W] {
+	return &function[W]{name: c.src.name(c.src.info.Defs[d.Name]), typ: d.Type, recv: d.Recv, body: d.Body}
+}
+
 func (f *frame[W]) literal(x *ast.FuncLit) *function[W] {
 	return &function[W]{typ: x.Type, body: x.Body, outer: f}
 }
@@ -218,7 +224,7 @@ func (f *frame[W]) argument(e ast.Expr) arg[W] {
 			return a
 		}
 		if d := f.src.decls[obj]; d != nil {
-			return arg[W]{fn: &function[W]{name: f.src.name(obj), typ: d.Type, body: d.Body}}
+			return arg[W]{fn: f.declared(d)}
 		}
 	case *ast.UnaryExpr:
 		if id, ok := x.X.(*ast.Ident); ok && x.Op == token.AND {
@@ -229,7 +235,7 @@ func (f *frame[W]) argument(e ast.Expr) arg[W] {
 	case *ast.SelectorExpr:
 		if sel := f.src.info.Selections[x]; sel != nil && sel.Kind() != types.FieldVal {
 			if d := f.src.decls[sel.Obj()]; d != nil {
-				fn := &function[W]{name: f.src.name(sel.Obj()), typ: d.Type, recv: d.Recv, body: d.Body}
+				fn := f.declared(d)
 				if sel.Kind() == types.MethodVal {
 					fn.bound = []arg[W]{{slot: f.expr(x.X)}}
 				}
@@ -276,25 +282,25 @@ func (f *frame[W]) exprs(e ast.Expr) []int {
 			args = append(args, f.argument(fun.X))
 		}
 	case *ast.FuncLit:
-		return f.apply(f.literal(fun), x)
+		return f.apply(f.literal(fun), x, nil)
 	default:
 		f.fail(x, "a call of %T", fun)
 	}
 	if a, ok := f.variable(obj); ok && a.fn != nil {
-		return f.apply(a.fn, x)
+		return f.apply(a.fn, x, slices.Clone(a.fn.bound))
 	}
 	if name == "" {
 		name = f.src.name(obj)
 	}
 	if other, ok := f.model.Calls[name]; ok {
-		return f.source(f.src.find(other), x, args)
+		return f.apply(f.declared(f.src.find(other)), x, args)
 	}
 	if _, ok := f.model.Primitives[name+"Begin"]; ok && obj.Name() == "Do" {
 		return f.once(x, name, args)
 	}
 	if d := f.src.decls[obj]; d != nil && d.Body != nil {
 		if _, ok := f.model.Primitives[name]; !ok {
-			return f.source(d, x, args)
+			return f.apply(f.declared(d), x, args)
 		}
 	}
 	var slots []int
@@ -313,31 +319,12 @@ func (f *frame[W]) foreign(x ast.Expr, sel *types.Selection) bool {
 	return ok && f.src.decls[sel.Obj()] == nil
 }
 
-// source inlines a function that was declared.
-func (f *frame[W]) source(d *ast.FuncDecl, x *ast.CallExpr, args []arg[W]) []int {
+// apply inlines a function with what args has already, and the arguments of the call.
+func (f *frame[W]) apply(fn *function[W], x *ast.CallExpr, args []arg[W]) []int {
 	for _, e := range x.Args {
 		args = append(args, f.argument(e))
 	}
-	fn := &function[W]{name: f.src.name(f.src.info.Defs[d.Name]), typ: d.Type, recv: d.Recv, body: d.Body}
-	return f.enter(fn, args)
-}
-
-// apply inlines a function that is a value.
-func (f *frame[W]) apply(fn *function[W], x *ast.CallExpr) []int {
-	args := append([]arg[W](nil), fn.bound...)
-	for _, e := range x.Args {
-		args = append(args, f.argument(e))
-	}
-	return f.enter(fn, args)
-}
-
-// enter inlines a function.
-func (c *compiler[W]) enter(fn *function[W], args []arg[W]) []int {
-	if fn.name != "" {
-		defer func(before string) { c.within = before }(c.within)
-		c.within = fn.name
-	}
-	return c.inline(fn.typ, fn.recv, fn.body, fn.outer, args)
+	return f.inline(fn, args)
 }
 
 // once is a call of sync.Once.Do.
@@ -346,7 +333,7 @@ func (f *frame[W]) once(x *ast.CallExpr, name string, args []arg[W]) []int {
 	yes, end := f.label(), f.label()
 	f.branch(f.call(x, name+"Begin", slots, 1)[0], yes, end)
 	f.place(yes)
-	f.inline(x.Args[0].(*ast.FuncLit).Type, nil, x.Args[0].(*ast.FuncLit).Body, f, nil)
+	f.inline(f.literal(x.Args[0].(*ast.FuncLit)), nil)
 	f.call(x, name+"End", slots, 0)
 	f.place(end)
 	return nil

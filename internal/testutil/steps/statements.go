@@ -41,14 +41,16 @@ type target struct{ brk, cont int }
 const noLabel = -1
 
 // inline emits a function's body, and returns the slots of its results. args begin with the receiver.
-func (c *compiler[W]) inline(typ *ast.FuncType, recv *ast.FieldList, body *ast.BlockStmt, outer *frame[W],
-	args []arg[W]) []int {
+func (c *compiler[W]) inline(fn *function[W], args []arg[W]) []int {
 	if c.depth++; c.depth > 30 {
-		c.fail(typ, "recursion")
+		c.fail(fn.typ, "recursion")
 	}
-	pos := c.pos
-	f := &frame[W]{compiler: c, vars: make(map[types.Object]arg[W]), outer: outer, end: c.label()}
-	for _, list := range []*ast.FieldList{recv, typ.Params} {
+	pos, within := c.pos, c.within
+	if fn.name != "" {
+		c.within = fn.name
+	}
+	f := &frame[W]{compiler: c, vars: make(map[types.Object]arg[W]), outer: fn.outer, end: c.label()}
+	for _, list := range []*ast.FieldList{fn.recv, fn.typ.Params} {
 		if list == nil {
 			continue
 		}
@@ -64,7 +66,7 @@ func (c *compiler[W]) inline(typ *ast.FuncType, recv *ast.FieldList, body *ast.B
 					continue
 				}
 				obj := c.src.info.Defs[name]
-				if a.fn == nil && !a.pointer && c.assigned(body, obj) {
+				if a.fn == nil && !a.pointer && c.assigned(fn.body, obj) {
 					own := c.slot()
 					c.move(own, a.slot)
 					a.slot = own
@@ -73,8 +75,8 @@ func (c *compiler[W]) inline(typ *ast.FuncType, recv *ast.FieldList, body *ast.B
 			}
 		}
 	}
-	if typ.Results != nil {
-		for _, r := range typ.Results.List {
+	if fn.typ.Results != nil {
+		for _, r := range fn.typ.Results.List {
 			for i := range max(len(r.Names), 1) {
 				slot := c.slot()
 				f.results = append(f.results, slot)
@@ -87,12 +89,12 @@ func (c *compiler[W]) inline(typ *ast.FuncType, recv *ast.FieldList, body *ast.B
 			}
 		}
 	}
-	f.block(body.List)
-	c.pos = body.Rbrace
+	f.block(fn.body.List)
+	c.pos = fn.body.Rbrace
 	f.leave()
 	c.place(f.end)
 	c.depth--
-	c.pos = pos
+	c.pos, c.within = pos, within
 	return f.results
 }
 
@@ -282,20 +284,11 @@ func (f *frame[W]) assign(s *ast.AssignStmt) {
 		f.store(s.Lhs[0], f.operate(op, f.expr(s.Lhs[0]), f.expr(s.Rhs[0])))
 		return
 	}
-	var from []int
-	if len(s.Rhs) == 1 {
-		if lit, ok := s.Rhs[0].(*ast.FuncLit); ok {
-			f.vars[f.src.info.Defs[s.Lhs[0].(*ast.Ident)]] = arg[W]{fn: f.literal(lit)}
-			return
-		}
-		from = f.exprs(s.Rhs[0])
-	} else {
-		for _, e := range s.Rhs {
-			slot := f.slot()
-			f.move(slot, f.expr(e))
-			from = append(from, slot)
-		}
+	if lit, ok := s.Rhs[0].(*ast.FuncLit); ok && len(s.Rhs) == 1 {
+		f.vars[f.src.info.Defs[s.Lhs[0].(*ast.Ident)]] = arg[W]{fn: f.literal(lit)}
+		return
 	}
+	from := f.values(s.Rhs)
 	for i, to := range s.Lhs {
 		if id, ok := to.(*ast.Ident); ok && s.Tok == token.DEFINE && f.src.info.Defs[id] != nil {
 			f.move(f.declare(id), from[i])
@@ -305,6 +298,19 @@ func (f *frame[W]) assign(s *ast.AssignStmt) {
 	}
 }
 
+// values emits one expression with any number of values, or several that have one each.
+func (f *frame[W]) values(list []ast.Expr) (out []int) {
+	if len(list) == 1 {
+		return f.exprs(list[0])
+	}
+	for _, e := range list {
+		slot := f.slot()
+		f.move(slot, f.expr(e))
+		out = append(out, slot)
+	}
+	return out
+}
+
 var operators = map[token.Token]token.Token{token.ADD_ASSIGN: token.ADD, token.SUB_ASSIGN: token.SUB,
 	token.MUL_ASSIGN: token.MUL, token.OR_ASSIGN: token.OR, token.AND_ASSIGN: token.AND,
 	token.XOR_ASSIGN: token.XOR, token.AND_NOT_ASSIGN: token.AND_NOT, token.SHL_ASSIGN: token.SHL,
@@ -312,17 +318,7 @@ var operators = map[token.Token]token.Token{token.ADD_ASSIGN: token.ADD, token.S
 
 // give is a return statement.
 func (f *frame[W]) give(s *ast.ReturnStmt) {
-	var from []int
-	if len(s.Results) == 1 {
-		from = f.exprs(s.Results[0])
-	} else {
-		for _, e := range s.Results {
-			slot := f.slot()
-			f.move(slot, f.expr(e))
-			from = append(from, slot)
-		}
-	}
-	for i, slot := range from {
+	for i, slot := range f.values(s.Results) {
 		f.move(f.results[i], slot)
 	}
 	f.leave()

@@ -130,13 +130,7 @@ func openedBoth(context bool) (fd, events int, err error) {
 	if context {
 		// GET_CONTEXT, legacy: header, response, and mlx5's request.
 		resp := make([]byte, 256)
-		b := binary.NativeEndian.AppendUint32(nil, 0)
-		b = binary.NativeEndian.AppendUint16(b, 12)
-		b = binary.NativeEndian.AppendUint16(b, uint16(len(resp)/4))
-		b = binary.NativeEndian.AppendUint64(b, where(resp))
-		for _, v := range []uint32{16, 4, 0, 0, 1, 0, 3, 0} {
-			b = binary.NativeEndian.AppendUint32(b, v)
-		}
+		b := words(0, uint16(12), uint16(len(resp)/4), where(resp), 16, 4, 0, 0, 1, 0, 3, 0)
 		if _, err := unix.Write(fd, b); err != nil {
 			unix.Close(fd)
 			return -1, -1, fmt.Errorf("get_context: %w", err)
@@ -208,14 +202,11 @@ func ioctls() error {
 		case 1:
 			n = rnd.IntN(1 << 16)
 		}
-		binary.NativeEndian.PutUint16(b, uint16(length))
 		object, method := uint16(rnd.IntN(24)), uint16(rnd.IntN(10))
 		if rnd.IntN(4) == 0 {
 			object, method = uint16(rnd.Uint32()), uint16(rnd.Uint32())
 		}
-		binary.NativeEndian.PutUint16(b[2:], object)
-		binary.NativeEndian.PutUint16(b[4:], method)
-		binary.NativeEndian.PutUint16(b[6:], uint16(n))
+		copy(b, words(uint16(length), object, method, uint16(n)))
 		if rnd.IntN(20) == 0 {
 			binary.NativeEndian.PutUint64(b[8:], rnd.Uint64())
 		}
@@ -320,17 +311,13 @@ func legacy(what, path string, most int, header func(cmd uint32, in, out int) []
 
 func writes() error {
 	return legacy("write", device, 64, func(cmd uint32, in, out int) []byte {
-		b := binary.NativeEndian.AppendUint32(nil, cmd)
-		b = binary.NativeEndian.AppendUint16(b, uint16((in+8)/4))
-		return binary.NativeEndian.AppendUint16(b, uint16(out/4))
+		return words(cmd, uint16((in+8)/4), uint16(out/4))
 	})
 }
 
 func cmWrites() error {
 	return legacy("rdma_cm", cmDevice, 26, func(cmd uint32, in, out int) []byte {
-		b := binary.NativeEndian.AppendUint32(nil, cmd)
-		b = binary.NativeEndian.AppendUint16(b, uint16(in))
-		return binary.NativeEndian.AppendUint16(b, uint16(out))
+		return words(cmd, uint16(in), uint16(out))
 	})
 }
 
