@@ -127,7 +127,7 @@ func (m *meshOptions) lead(ctx context.Context, c mesh.Config, stderr io.Writer)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- m.agentOptions.join(ctx, c.Token, []string{own.String()}, m.patience) }()
+	go func() { ended <- m.agentOptions.join(ctx, c.Token, []string{own.String()}, m.config.Patience) }()
 	res, err := mesh.Run(ctx, c)
 	cancel()
 	if failed := <-ended; failed != nil {
@@ -142,7 +142,7 @@ func (m *meshOptions) follow(ctx context.Context, t agent.Token) error {
 	if err != nil {
 		return err
 	}
-	return m.agentOptions.join(ctx, t, addrs, max(m.patience, 30*time.Second))
+	return m.agentOptions.join(ctx, t, addrs, max(m.config.Patience, 30*time.Second))
 }
 
 // leaders returns where rank 0 may be.
