@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -136,21 +137,10 @@ const sampling = 25 * time.Millisecond
 
 // watch measures how a process waits for CPUs until the function that it returns is called.
 func watch(pid int, cpu *starve.Waits) (stop func()) {
-	over, ended, m := make(chan struct{}), make(chan struct{}), starve.New(pid)
-	go func() {
-		defer close(ended)
-		for tick := time.NewTicker(sampling); ; m.Sample() {
-			select {
-			case <-tick.C:
-			case <-over:
-				tick.Stop()
-				*cpu = m.Waits()
-				return
-			}
-		}
-	}()
+	m := starve.New(pid)
+	end := tick.Every(sampling, m.Sample)
 	return func() {
-		close(over)
-		<-ended
+		end()
+		*cpu = m.Waits()
 	}
 }

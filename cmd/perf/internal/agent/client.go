@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -48,10 +49,7 @@ func Dial(ctx context.Context, host string, port int, t Token, timeout, patience
 			time.Now().After(end) || ctx.Err() != nil {
 			return nil, fmt.Errorf("agent %s: %w", c.RemoteAddr(), err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
+		tick.Wait(ctx, 50*time.Millisecond)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -222,10 +223,7 @@ func (m *meshOptions) resolve(ctx context.Context) ([]string, error) {
 			}
 			return nil, fmt.Errorf("service %s, after %v: %w", m.from.service, m.config.Patience, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
-		}
+		tick.Wait(ctx, 200*time.Millisecond)
 	}
 }
 

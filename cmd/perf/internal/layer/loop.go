@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
@@ -27,23 +28,15 @@ type work struct {
 func newWork(ctx context.Context, o order, timeout time.Duration) (*work, context.Context, func()) {
 	w := &work{order: o}
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		last := w.moved.Load()
-		for t := time.NewTicker(timeout); ; {
-			select {
-			case <-ctx.Done():
-				t.Stop()
-				return
-			case <-t.C:
-			}
-			moved := w.moved.Load()
-			if moved == last {
-				cancel(fmt.Errorf("no progress for %v", timeout))
-			}
-			last = moved
+	last := w.moved.Load()
+	stop := tick.Every(timeout, func() {
+		moved := w.moved.Load()
+		if moved == last {
+			cancel(fmt.Errorf("no progress for %v", timeout))
 		}
-	}()
-	return w, ctx, func() { cancel(nil) }
+		last = moved
+	})
+	return w, ctx, func() { stop(); cancel(nil) }
 }
 
 // add adds a connection.

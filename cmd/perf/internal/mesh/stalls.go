@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -49,20 +48,7 @@ const (
 	mostGaps  = 1024
 )
 
-// run looks until ctx ends.
-func (w *watch) run(ctx context.Context) {
-	tick := time.NewTicker(watchTick)
-	defer tick.Stop()
-	for {
-		w.look()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
+// look notes that time goes on.
 func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
