@@ -10,23 +10,6 @@ import (
 	"time"
 )
 
-// Role is the part of one end: it decides which end writes first in each step.
-type Role uint8
-
-// The roles.
-const (
-	Client Role = 1
-	Server Role = 2
-)
-
-// String returns the name of the role.
-func (r Role) String() string {
-	if r == Server {
-		return "server"
-	}
-	return "client"
-}
-
 // Conn is one end of the exchange. It is not safe for concurrent use, except
 // Close. Every method but Close returns an *ExchangeError if it fails, and the
 // connection is of no use after that.
