@@ -132,12 +132,7 @@ func (r *Result) busy() {
 
 // busyHosts writes them.
 func (r *Result) busyHosts(w io.Writer) {
-	for i := range r.BusyHosts {
-		if i == worstPairs && len(r.BusyHosts) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more hosts had busy CPUs; all are in the JSON object\n", len(r.BusyHosts)-i)
-			break
-		}
-		b := &r.BusyHosts[i]
-		fmt.Fprintf(w, "nothing is known of host %s: %s\n", printable.Name(b.Host), b.why())
-	}
+	listed(w, r.BusyHosts, worstPairs, "hosts had busy CPUs; all", func(b BusyHost) string {
+		return fmt.Sprintf("nothing is known of host %s: %s", printable.Name(b.Host), b.why())
+	})
 }

@@ -29,14 +29,10 @@ func (r *Result) stalled(w io.Writer) {
 				h.Seconds, h.At)
 		}
 	}
-	for i, p := range s.StalledPairs {
-		if i == worstPairs && len(s.StalledPairs) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more stalled pairs are in the JSON object\n", len(s.StalledPairs)-i)
-			break
-		}
-		fmt.Fprintf(w, "stalled pair %s > %s: a message took %.1f s\n", r.side(p.From, p.FromNIC),
+	listed(w, s.StalledPairs, worstPairs, "stalled pairs", func(p StalledPair) string {
+		return fmt.Sprintf("stalled pair %s > %s: a message took %.1f s", r.side(p.From, p.FromNIC),
 			r.side(p.To, p.ToNIC), p.Seconds)
-	}
+	})
 	if s.Itself > 0 {
 		fmt.Fprintf(w, "rdmaperf mesh itself stood still for %.1f s, which is nobody's fault but its host's\n",
 			s.Itself)

@@ -96,28 +96,11 @@ func (d DarkNIC) String() string {
 
 // dark writes the NICs that reach nobody, and those that were in no test.
 func (r *Result) dark(w io.Writer) {
-	for i, d := range r.DarkNICs {
-		if i == namedHosts && len(r.DarkNICs) > namedHosts+1 {
-			fmt.Fprintf(w, "%d more NICs reach nobody; all are in the JSON object\n", len(r.DarkNICs)-i)
-			break
-		}
-		fmt.Fprintln(w, d)
-	}
-	for i, n := range r.UnmetNICs {
-		if i == worstPairs && len(r.UnmetNICs) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more NICs were not measured; all are in the JSON object\n", len(r.UnmetNICs)-i)
-			break
-		}
-		fmt.Fprintf(w, "%s was not measured: no host that it met has such a NIC\n", named(n.Host, n.NIC))
-	}
-	for i, n := range r.UnpairedNICs {
-		if i == worstPairs && len(r.UnpairedNICs) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more NICs have no partner on some hosts; all are in the JSON object\n",
-				len(r.UnpairedNICs)-i)
-			break
-		}
-		fmt.Fprintln(w, n)
-	}
+	listed(w, r.DarkNICs, namedHosts, "NICs reach nobody; all", DarkNIC.String)
+	listed(w, r.UnmetNICs, worstPairs, "NICs were not measured; all", func(n HostNIC) string {
+		return named(n.Host, n.NIC) + " was not measured: no host that it met has such a NIC"
+	})
+	listed(w, r.UnpairedNICs, worstPairs, "NICs have no partner on some hosts; all", UnpairedNIC.String)
 }
 
 const mostRails = 16

@@ -44,14 +44,9 @@ func (d *DarkNIC) untested() string {
 
 // splits writes the parts of a fabric, and what could not be tested.
 func (r *Result) splits(w io.Writer) {
-	for i := range r.Untested {
-		d := &r.Untested[i]
-		if i == namedHosts && len(r.Untested) > namedHosts+1 {
-			fmt.Fprintf(w, "%d more NICs cannot be tested; all are in the JSON object\n", len(r.Untested)-i)
-			break
-		}
-		fmt.Fprintf(w, "nothing is known of %s: %s\n", named(d.Host, d.NIC), d.untested())
-	}
+	listed(w, r.Untested, namedHosts, "NICs cannot be tested; all", func(d DarkNIC) string {
+		return fmt.Sprintf("nothing is known of %s: %s", named(d.Host, d.NIC), d.untested())
+	})
 	for _, s := range r.Splits {
 		fmt.Fprintln(w, s)
 	}

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -326,14 +325,7 @@ func (m Middle) text(unit float64) string {
 }
 
 // JSON writes one object.
-func (c *Comparison) JSON(w io.Writer) error {
-	b, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(printable.JSON(append(b, '\n')))
-	return err
-}
+func (c *Comparison) JSON(w io.Writer) error { return writeJSON(w, c) }
 
 // difference names what makes two runs different tests, "" if nothing does.
 func difference(x, y *Saved) (what string, old, cur any) {

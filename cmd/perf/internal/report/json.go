@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -390,12 +389,15 @@ func (o *Outcome) JSON(w io.Writer) error {
 	if wc := (*ibv.WCError)(nil); errors.As(o.Failure, &wc) && wc.Posted != nil {
 		d.Posted = strings.Split(wc.Posted.String(), "\n")[1:]
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(d); err != nil {
+	return writeJSON(w, d)
+}
+
+// writeJSON writes an object.
+func writeJSON(w io.Writer, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(printable.JSON(b.Bytes()))
+	_, err = w.Write(printable.JSON(append(b, '\n')))
 	return err
 }

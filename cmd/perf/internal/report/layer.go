@@ -1,8 +1,6 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -141,12 +139,5 @@ func LayerJSON(w io.Writer, o *layer.Options, res *layer.Result, program string,
 	if failure != nil {
 		d.Error = failure.Error()
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(d); err != nil {
-		return err
-	}
-	_, err := w.Write(printable.JSON(b.Bytes()))
-	return err
+	return writeJSON(w, d)
 }

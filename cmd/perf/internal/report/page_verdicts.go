@@ -41,17 +41,12 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 			slowPairs = append(slowPairs, v.side(p.From, p.FromNIC)+" to "+v.side(p.To, p.ToNIC))
 		}
 	}
-	part := func(n int, one, many string) {
-		if n > 0 {
-			v.parts = append(v.parts, plural(n, one, many))
-		}
-	}
-	v.lostHosts(part, without)
+	v.lostHosts(without)
 	v.splits()
-	v.darkNICs(part)
-	v.slowHosts(part)
-	v.stalls(part)
-	part(len(slowPairs), "more pair slow", "more pairs slow")
+	v.darkNICs()
+	v.slowHosts()
+	v.stalls()
+	v.part(len(slowPairs), "more pair slow", "more pairs slow")
 	if n := len(slowPairs); n > 0 {
 		few := strings.Join(slowPairs[:min(n, 3)], ", ")
 		if n > 3 {
@@ -59,20 +54,16 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		}
 		v.add("slow", "", few+", although the hosts are not slow")
 	}
-	part(failed, "pair failed", "pairs failed")
-	for i, text := range byCount(errs) {
-		if i == mostVerdicts/4 {
-			v.add("failed", "", fmt.Sprintf("%d other errors", len(errs)-i))
-			break
-		}
+	v.part(failed, "pair failed", "pairs failed")
+	some(v, "failed", byCount(errs), mostVerdicts/4, "other errors", func(text string) (host, why string) {
 		which := first[text]
 		if n := errs[text]; n > 1 {
 			which += " and " + plural(n-1, "more pair", "more pairs")
 		}
-		v.add("failed", "", which+": "+text)
-	}
+		return "", which + ": " + text
+	})
 	v.Bad = v.parts != nil
-	part(len(v.m.Unknown), "host unknown", "hosts unknown")
+	v.part(len(v.m.Unknown), "host unknown", "hosts unknown")
 	v.unknown()
 	switch {
 	case v.parts != nil:
@@ -108,7 +99,7 @@ func (p slowPart) kind() string {
 const unnamed = "?"
 
 // lostHosts has a verdict for each host that is gone. without is how many of its pairs have no figure.
-func (v *view) lostHosts(part func(int, string, string), without map[string]int) {
+func (v *view) lostHosts(without map[string]int) {
 	for _, kind := range kinds {
 		n, more := 0, ""
 		for _, s := range v.m.LostHosts {
@@ -130,7 +121,7 @@ func (v *view) lostHosts(part func(int, string, string), without map[string]int)
 			}
 			v.add(kind, s.name(), why)
 		}
-		part(n, "host "+kind, "hosts "+kind)
+		v.part(n, "host "+kind, "hosts "+kind)
 		if more != "" {
 			v.parts = append(v.parts, more)
 		}
@@ -149,13 +140,32 @@ func btoi(b bool) int {
 
 func (v *view) add(what, host, why string) { v.Verdicts = append(v.Verdicts, finding{what, host, why}) }
 
+// part adds to the headline how many there are of something, if there are any.
+func (v *view) part(n int, one, many string) {
+	if n > 0 {
+		v.parts = append(v.parts, plural(n, one, many))
+	}
+}
+
+// some has a verdict for each of the first ones of a list, and one for the rest.
+func some[T any](v *view, what string, list []T, most int, rest string, verdict func(T) (host, why string)) {
+	for i, e := range list {
+		if i == most {
+			v.add(what, "", fmt.Sprintf("%d %s", len(list)-i, rest))
+			return
+		}
+		host, why := verdict(e)
+		v.add(what, host, why)
+	}
+}
+
 func (v *view) marked(host string) bool {
 	i, ok := v.at[host]
 	return ok && v.marks[i] != ""
 }
 
 // slowHosts has a verdict for each slow host, with all its parts and figures.
-func (v *view) slowHosts(part func(int, string, string)) {
+func (v *view) slowHosts() {
 	var order []string
 	why := map[string][]string{}
 	for _, s := range v.m.SlowHosts {
@@ -186,14 +196,10 @@ func (v *view) slowHosts(part func(int, string, string)) {
 		}
 		why[n] = append(why[n], cut(printable.Message(says), longestError))
 	}
-	part(len(order), "host slow", "hosts slow")
-	for i, n := range order {
-		if i == mostVerdicts {
-			v.add("slow", "", fmt.Sprintf("%d more, in the table of hosts", len(order)-i))
-			break
-		}
-		v.add("slow", n, strings.Join(why[n], "; "))
-	}
+	v.part(len(order), "host slow", "hosts slow")
+	some(v, "slow", order, mostVerdicts, "more, in the table of hosts", func(n string) (host, says string) {
+		return n, strings.Join(why[n], "; ")
+	})
 }
 
 // name is the host, and its NIC if the verdict is on that alone.
