@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -95,20 +94,8 @@ func (c *Client) Hold(limit time.Duration) (About, error) {
 	return About{r.Most, r.ID, r.Program}, err
 }
 
-// Gone waits until a held connection ends.
-func (c *Client) Gone() {
-	c.f.SetReadDeadline(time.Time{})
-	io.Copy(io.Discard, c.f)
-}
-
 // Server makes the agent the server of a test and returns its port.
 func (c *Client) Server(p wire.Params, limit time.Duration) (port int, err error) {
 	r, err := c.ask(request{Op: opServer, Test: p}, limit)
 	return r.Port, err
-}
-
-// Client makes the agent the client of a test, and returns what rdmaperf --json printed.
-func (c *Client) Client(p wire.Params, host string, port int, limit time.Duration) (json.RawMessage, error) {
-	r, err := c.ask(request{Op: opClient, Test: p, Host: host, Port: port}, limit)
-	return r.Result, err
 }
