@@ -171,8 +171,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 			bad("--columns is empty: want some of %s", strings.Join(columnNames(), ", "))
 		}
 	}
-	if n := unknownColumn(c.columns); n != "" || slices.Contains(c.columns, "") {
-		bad("--columns=%q: want some of %s", n, strings.Join(columnNames(), ", "))
+	if i := slices.IndexFunc(c.columns, unknownColumn); i >= 0 {
+		bad("--columns=%q: want some of %s", c.columns[i], strings.Join(columnNames(), ", "))
 	}
 	if c.why && lines && !slices.Contains(c.columns, whyColumn) {
 		c.columns = append(slices.Clip(c.columns), whyColumn)
