@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,10 +47,7 @@ func (d *diagnosis) Write(b []byte) (int, error) {
 func (d *diagnosis) told(err error) string {
 	said := strings.TrimSpace(listens.ReplaceAllString(d.text.String(), ""))
 	said = strings.Join(strings.Fields(strings.ReplaceAll(said, "rdmaperf: ", "")), " ")
-	if said == "" {
-		said = err.Error()
-	}
-	return said
+	return cmp.Or(said, err.Error())
 }
 
 // ExitUnmet is the exit code of an rdmaperf with a secret of its test, if its end did not meet the other one.

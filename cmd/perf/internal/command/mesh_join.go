@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/launch"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -107,10 +109,9 @@ func reachable(a *net.TCPAddr) (list []string, err error) {
 	if err == nil && len(all) == 0 {
 		err = errors.New("this host has no address at which agents could reach it")
 	}
-	for _, p := range all {
-		list = append(list, net.JoinHostPort(p.Addr().String(), strconv.Itoa(a.Port)))
-	}
-	return list, err
+	return lists.Map(all, func(p netip.Prefix) string {
+		return net.JoinHostPort(p.Addr().String(), strconv.Itoa(a.Port))
+	}), err
 }
 
 // lead runs a mesh of the processes of srun or mpirun as their rank 0, which is also an agent.
@@ -160,9 +161,5 @@ func (m *meshOptions) leaders() ([]string, error) {
 	if len(names) == 0 {
 		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --join, the address of rank 0")
 	}
-	var addrs []string
-	for _, n := range names {
-		addrs = append(addrs, net.JoinHostPort(n, strconv.Itoa(m.port)))
-	}
-	return addrs, nil
+	return lists.Map(names, func(n string) string { return net.JoinHostPort(n, strconv.Itoa(m.port)) }), nil
 }

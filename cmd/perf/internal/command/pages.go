@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
 
@@ -78,10 +79,9 @@ func rename(runs []report.Named, paths []string) {
 		if len(same) == 1 {
 			continue
 		}
-		var parts [][]string
-		for _, i := range same {
-			parts = append(parts, strings.Split(filepath.ToSlash(filepath.Clean(paths[i])), "/"))
-		}
+		parts := lists.Map(same, func(i int) []string {
+			return strings.Split(filepath.ToSlash(filepath.Clean(paths[i])), "/")
+		})
 		common := 0
 		for differs := false; !differs; {
 			for _, p := range parts {

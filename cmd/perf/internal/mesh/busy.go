@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -106,8 +107,7 @@ func (b *BusyHost) why() string {
 // busy enters the hosts whose CPUs were busy.
 func (r *Result) busy() {
 	of := map[string]*BusyHost{}
-	for i := range r.Pairs {
-		p := &r.Pairs[i]
+	for p := range lists.Each(r.Pairs) {
 		for k, w := range (ends{p.FromCPU, p.ToCPU}) {
 			name := []string{p.From, p.To}[k]
 			if w == nil {

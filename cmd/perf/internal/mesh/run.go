@@ -23,10 +23,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		}
 		return nil, err
 	}
-	if c.Beat == 0 {
-		c.Beat = agent.DefaultBeat
-	}
-	c.Rails = cmp.Or(c.Rails, SameRail)
+	c.Beat, c.Rails = cmp.Or(c.Beat, agent.DefaultBeat), cmp.Or(c.Rails, SameRail)
 	c.Bandwidth.Silence, c.Latency.Silence = c.Timeout, c.Timeout
 	m := &coordinator{Config: c, ctx: ctx, begun: make(chan struct{}), roster: roster.New(c.Launcher, c.Expect),
 		dark: newDarkness(),

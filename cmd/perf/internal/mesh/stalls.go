@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -163,8 +164,7 @@ const fewStalled = 3
 func (r *Result) stalledPairs(bound time.Duration) {
 	all, of := map[string]int{}, map[string]int{}
 	worst := map[string]*PairResult{}
-	for i := range r.Pairs {
-		p := &r.Pairs[i]
+	for p := range lists.Each(r.Pairs) {
 		if p.Max <= 0 || p.starved() {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -43,8 +44,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 		}
 		r.rails(w, f)
 	}
-	for i := range r.SlowHosts {
-		h := &r.SlowHosts[i]
+	for h := range lists.Each(r.SlowHosts) {
 		s := scale[h.Figure]
 		what, all := "host", "hosts"
 		if h.NIC != "" {
@@ -57,8 +57,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 			named(h.Host, h.NIC), h.Part, h.Value/s.per, s.unit, all, h.Median/s.per, h.said(s.per))
 	}
 	ofHost, shown := 0, 0
-	for i := range r.SlowPairs {
-		p := &r.SlowPairs[i]
+	for p := range lists.Each(r.SlowPairs) {
 		if r.explains(p) {
 			ofHost++
 			continue
@@ -108,8 +107,7 @@ const mostRails = 16
 // rails writes the figures of each rail, if all pairs are of one.
 func (r *Result) rails(w io.Writer, f figure) {
 	worst, values := map[string]*PairResult{}, map[string][]float64{}
-	for i := range r.Pairs {
-		p := &r.Pairs[i]
+	for p := range lists.Each(r.Pairs) {
 		if x := f.of(p); x > 0 {
 			rail := p.FromNIC
 			if values[rail] = append(values[rail], x); worst[rail] == nil || f.worse*(x-f.of(worst[rail])) > 0 {
@@ -155,8 +153,7 @@ func (a Again) said(per float64) string {
 func (r *Result) groups(w io.Writer) {
 	for _, f := range figuresOfPair {
 		s, least, blind := scale[f.name], 0.0, 0
-		for i := range r.Groups {
-			g := &r.Groups[i]
+		for g := range lists.Each(r.Groups) {
 			if g.Figure != f.name {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -195,8 +196,7 @@ type partDoc struct {
 }
 
 func partsOf(parts []measure.Interval) (docs []partDoc) {
-	for i := range parts {
-		p := &parts[i]
+	for p := range lists.Each(parts) {
 		d := partDoc{Start: p.Start, Seconds: p.Seconds, Margin: p.Margin, Messages: p.Messages, Sent: flowOf(p.Sent),
 			Received: flowOf(p.Received)}
 		if p.Sent == nil || p.Received != nil {
@@ -222,8 +222,7 @@ func (o *Outcome) size(r *measure.Size) any {
 	for i := range r.Threads {
 		parts.Threads = append(parts.Threads, o.size(&r.Threads[i]))
 	}
-	for i := range r.Rails {
-		rail := &r.Rails[i]
+	for rail := range lists.Each(r.Rails) {
 		d := railDoc{Name: rail.Name}
 		if rail.Err != nil {
 			d.Error = rail.Err.Error()

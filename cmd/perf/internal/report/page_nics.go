@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -76,16 +77,10 @@ const unknownHost = "unknown"
 
 // unknown has a verdict for each reason why nobody knows whether hosts are good, and the hosts that have it.
 func (v *view) unknown() {
-	hosts := map[string][]string{}
-	var reasons []string
-	for _, u := range v.m.Unknown {
-		if hosts[u.Why] == nil {
-			reasons = append(reasons, u.Why)
-		}
-		hosts[u.Why] = append(hosts[u.Why], u.Host)
-	}
-	some(v, unknownHost, reasons, mostVerdicts, "more reasons, in the JSON file", func(why string) (_, _ string) {
-		return cut(printable.Message(roster.Fold(hosts[why])), longestError), cut(printable.Message(why), longestError)
+	reasons := lists.Groups(v.m.Unknown, func(u mesh.Listed) string { return u.Why })
+	some(v, unknownHost, reasons, mostVerdicts, "more reasons, in the JSON file", func(l []mesh.Listed) (_, _ string) {
+		hosts := printable.Message(roster.Fold(mesh.Names(l)))
+		return cut(hosts, longestError), cut(printable.Message(l[0].Why), longestError)
 	})
 }
 
@@ -112,8 +107,7 @@ func (v *view) explained(p *savedPair) bool {
 // darkNICs has a verdict for each NIC that reaches nobody, and each that was in no test.
 func (v *view) darkNICs() {
 	without := map[[2]string]int{}
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		if p.Error == "" {
 			continue
 		}

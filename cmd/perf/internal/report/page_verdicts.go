@@ -3,10 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
@@ -20,8 +22,7 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	var slowPairs []string
 	errs := map[string]int{} // and a pair that had each
 	first := map[string]string{}
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		switch {
 		case p.Error == "" || p.Error == "interrupted":
 		case v.unmeasured(p):
@@ -166,40 +167,36 @@ func (v *view) marked(host string) bool {
 
 // slowHosts has a verdict for each slow host, with all its parts and figures.
 func (v *view) slowHosts() {
-	var order []string
-	why := map[string][]string{}
-	for _, s := range v.m.SlowHosts {
-		n := s.name()
-		if why[n] == nil {
-			order = append(order, n)
-		}
-		says := s.Part
-		for i := range pairFigures {
-			f := &pairFigures[i]
-			if s.Figure != f.key {
-				continue
-			}
-			if says += " at"; !f.more {
-				says += " a latency of"
-			}
-			if x, m := s.OfHost/f.per, s.OfHosts/f.per; plot.Log.Fits(x) && plot.Log.Fits(m) {
-				says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
-			} else {
-				says = s.Part + ", " + map[bool]string{true: "bandwidth", false: "latency"}[f.more]
-			}
-		}
-		if words := tails[s.Figure]; words != "" {
-			says += ", " + words
-			if x, m := s.OfHost/1e3, s.OfHosts/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
-				says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
-			}
-		}
-		why[n] = append(why[n], cut(printable.Message(says), longestError))
-	}
-	v.part(len(order), "host slow", "hosts slow")
-	some(v, "slow", order, mostVerdicts, "more, in the table of hosts", func(n string) (host, says string) {
-		return n, strings.Join(why[n], "; ")
+	hosts := lists.Groups(v.m.SlowHosts, slowPart.name)
+	v.part(len(hosts), "host slow", "hosts slow")
+	some(v, "slow", hosts, mostVerdicts, "more, in the table of hosts", func(parts []slowPart) (host, says string) {
+		return parts[0].name(), strings.Join(lists.Map(parts, slowPart.says), "; ")
 	})
+}
+
+// says describes a part of a slow host, and its figure.
+func (p slowPart) says() string {
+	says := p.Part
+	for f := range lists.Each(pairFigures[:]) {
+		if p.Figure != f.key {
+			continue
+		}
+		if says += " at"; !f.more {
+			says += " a latency of"
+		}
+		if x, m := p.OfHost/f.per, p.OfHosts/f.per; plot.Log.Fits(x) && plot.Log.Fits(m) {
+			says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
+		} else {
+			says = p.Part + ", " + map[bool]string{true: "bandwidth", false: "latency"}[f.more]
+		}
+	}
+	if words := tails[p.Figure]; words != "" {
+		says += ", " + words
+		if x, m := p.OfHost/1e3, p.OfHosts/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
+			says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
+		}
+	}
+	return cut(printable.Message(says), longestError)
 }
 
 // name is the host, and its NIC if the verdict is on that alone.
@@ -209,12 +206,7 @@ func (p slowPart) name() string {
 
 // byCount returns the keys, the most frequent first.
 func byCount(m map[string]int) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(m[b]-m[a], cmp.Compare(a, b)) })
-	return keys
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(m[b]-m[a], cmp.Compare(a, b)) })
 }
 
 // worst takes the pairs that are worse than the median of their rail by the largest factor. A slow host has only one of
@@ -225,8 +217,7 @@ func (v *view) worst(slow slowFigures) {
 		rank float64
 	}
 	var all []candidate
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		rank := 0.0
 		for k := range pairFigures {
 			if x := pairFigures[k].of(p); x > 0 {
@@ -282,8 +273,7 @@ func (v *view) hosts(medians [2]float64) {
 	n := len(v.m.Hosts)
 	values := make([][4][]float64, n)
 	v.Hosts = make([]hostRow, n)
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		for end, host := range []string{p.From, p.To} {
 			at, ok := v.at[host]
 			if !ok {

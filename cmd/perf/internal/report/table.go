@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -202,8 +203,7 @@ func (t Table) Size(r measure.Size) {
 	t.line(r)
 	t.spacing("sent", r.SendSpacing)
 	t.spacing("received", r.RecvSpacing)
-	for i := range r.Rails {
-		rail := &r.Rails[i]
+	for rail := range lists.Each(r.Rails) {
 		if rail.Err != nil {
 			fmt.Fprintf(t.W, "%10s %12s  %s: failed\n", "", "-", printable.Name(rail.Name))
 			continue

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -185,10 +186,7 @@ func (s *Session) chooseOutReads() error {
 	if want > most {
 		return fmt.Errorf("outstanding reads (-o) %d > %d, the limit of %s", want, most, s.dev.Name())
 	}
-	if want == 0 {
-		want = max(most, 1)
-	}
-	s.setup.OutReads = want
+	s.setup.OutReads = cmp.Or(want, max(most, 1))
 	return nil
 }
 
