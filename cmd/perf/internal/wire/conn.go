@@ -82,13 +82,18 @@ const Forever time.Duration = 0
 
 // exchange is one step, whose reply may take as long as limit.
 func (w *Conn) exchange(step string, out, in []byte, limit time.Duration) error {
+	return w.inTurn(step, out, func() error { return w.read(step, in, limit) })
+}
+
+// inTurn is one step: the client writes before it reads, the server reads before it writes.
+func (w *Conn) inTurn(step string, out []byte, read func() error) error {
 	if w.role == Client {
 		if err := w.write(step, out); err != nil {
 			return err
 		}
-		return w.read(step, in, limit)
+		return read()
 	}
-	if err := w.read(step, in, limit); err != nil {
+	if err := read(); err != nil {
 		return err
 	}
 	return w.write(step, out)
