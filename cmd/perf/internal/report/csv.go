@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -57,10 +58,7 @@ func (o *Outcome) CSV(w io.Writer) error {
 		}
 		if both {
 			for _, b := range []*measure.Bandwidth{s.Sent, s.Received} {
-				if b == nil {
-					b = &measure.Bandwidth{}
-				}
-				line = append(line, num(b.BitsPerSecond))
+				line = append(line, num(cmp.Or(b, &measure.Bandwidth{}).BitsPerSecond))
 			}
 		}
 		if parts {

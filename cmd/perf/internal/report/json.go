@@ -319,16 +319,12 @@ type Outcome struct {
 // JSON writes the whole outcome as one object, with an error if there was one.
 func (o *Outcome) JSON(w io.Writer) error {
 	c, res := o.Plan, o.Result
-	role := wire.Server
-	if c.Connects() {
-		role = wire.Client
-	}
 	d := document{
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(), Clock: res.Clock,
 		Program: o.Program, Command: o.Command, Host: o.Host,
 		Test: testDoc{
-			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(),
+			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role(c.Connects()).String(),
 			Connection: c.Transport.String(), RDMACM: c.Peer.RDMACM, CMExchange: c.Peer.CMExchange,
 			Bidirectional: c.Load.Bidirectional, AllSizes: c.Load.All, Iterations: c.Load.Iters,
 			Duration: c.Load.Duration.Seconds(), Margin: max(c.Load.Margin, 0).Seconds(),
