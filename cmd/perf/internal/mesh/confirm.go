@@ -46,7 +46,6 @@ type repeat struct {
 // So both meet the same load of the fabric, and what changes with time.
 type second struct {
 	*coordinator
-	sheets []*sheet
 	peers  map[end]peers
 	good   map[peers][]end       // NICs that are not suspects
 	ready  map[[2]peers][][2]end // pairs for controls
@@ -99,7 +98,7 @@ func (m *coordinator) confirm(sheets []*sheet) {
 }
 
 func (m *coordinator) second(sheets []*sheet) *second {
-	c := &second{coordinator: m, sheets: sheets, peers: map[end]peers{}, good: map[peers][]end{},
+	c := &second{coordinator: m, peers: map[end]peers{}, good: map[peers][]end{},
 		ready: map[[2]peers][][2]end{}, used: map[[2]peers]int{}, closed: map[int]bool{}}
 	for i, s := range sheets {
 		for e := range lists.Each(s.nics) {
