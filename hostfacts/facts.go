@@ -46,20 +46,12 @@ type Link struct {
 // and the rest is returned with it. A host without RDMA has no devices, and that is no error.
 func (h Host) Read() (*Facts, error) {
 	f := &Facts{Memlock: h.Memlock(), Devices: []DeviceFacts{}}
-	note := func(m []Missing) { f.Missing = append(f.Missing, m...) }
-	var m []Missing
-	f.Hostname, m = h.Hostname()
-	note(m)
-	f.Kernel, m = h.Kernel()
-	note(m)
-	f.NUMANodes, m = h.NUMANodes()
-	note(m)
-	f.Governors, m = h.Governors()
-	note(m)
-	f.Cgroups, m = h.Cgroups()
-	note(m)
-	f.GPUs, m = h.GPUs()
-	note(m)
+	f.Hostname = noted(h.Hostname())(&f.Missing)
+	f.Kernel = noted(h.Kernel())(&f.Missing)
+	f.NUMANodes = noted(h.NUMANodes())(&f.Missing)
+	f.Governors = noted(h.Governors())(&f.Missing)
+	f.Cgroups = noted(h.Cgroups())(&f.Missing)
+	f.GPUs = noted(h.GPUs())(&f.Missing)
 	devices, err := h.Devices()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -69,6 +61,14 @@ func (h Host) Read() (*Facts, error) {
 		f.Devices = append(f.Devices, h.factsOf(n, &devices[i], f.GPUs))
 	}
 	return f, err
+}
+
+// noted returns a function that adds to a list what is missing of a value, and returns the value.
+func noted[T any](v T, missing []Missing) func(*[]Missing) T {
+	return func(all *[]Missing) T {
+		*all = append(*all, missing...)
+		return v
+	}
 }
 
 // Hostname returns the name of the host.
@@ -89,13 +89,9 @@ func (h Host) line(name string) (string, []Missing) {
 func (h Host) factsOf(n *Namespace, d *Device, gpus []GPU) DeviceFacts {
 	f := DeviceFacts{ACS: []string{}, GPUs: map[string]Distance{}, Links: []Link{}}
 	f.PCI = h.PCI(d)
-	note := func(m []Missing) { d.Missing = append(d.Missing, m...) }
-	var m []Missing
-	f.IOMMU, m = h.IOMMU(d.Name)
-	note(m)
+	f.IOMMU = noted(h.IOMMU(d.Name))(&d.Missing)
 	if d.PCIAddress != "" {
-		f.ACS, m = h.ACS(d.PCIAddress)
-		note(m)
+		f.ACS = noted(h.ACS(d.PCIAddress))(&d.Missing)
 		for _, g := range gpus {
 			f.GPUs[g.PCIAddress] = h.Distance(d.PCIAddress, g.PCIAddress)
 		}
@@ -110,17 +106,14 @@ func (h Host) factsOf(n *Namespace, d *Device, gpus []GPU) DeviceFacts {
 // link reads what a port is connected to.
 func (h Host) link(n *Namespace, d *Device, port int) Link {
 	l := Link{Port: port, Netdevs: []Netdev{}}
-	note := func(m []Missing) { d.Missing = append(d.Missing, m...) }
 	failed := func(err error) {
 		if err != nil && !absent(err) {
-			note([]Missing{miss(h.SysPath("class", "infiniband", d.Name, "ports", fmt.Sprint(port)), err)})
+			at := h.SysPath("class", "infiniband", d.Name, "ports", fmt.Sprint(port))
+			d.Missing = append(d.Missing, miss(at, err))
 		}
 	}
-	var m []Missing
-	l.PKeys, m = h.PKeys(d.Name, port)
-	note(m)
-	l.CMMode, m = h.CMRoCEMode(d.Name, port)
-	note(m)
+	l.PKeys = noted(h.PKeys(d.Name, port))(&d.Missing)
+	l.CMMode = noted(h.CMRoCEMode(d.Name, port))(&d.Missing)
 	var err error
 	l.GIDs, err = n.Table(d, port)
 	failed(err)

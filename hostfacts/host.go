@@ -1,6 +1,7 @@
 package hostfacts
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -40,11 +41,7 @@ func (h Host) SysPath(elem ...string) string {
 
 // ProcPath returns the path of a file of procfs, for messages.
 func (h Host) ProcPath(elem ...string) string {
-	dir := h.Proc
-	if dir == "" {
-		dir = "/proc"
-	}
-	return strings.TrimSuffix(dir, "/") + "/" + strings.Join(elem, "/")
+	return strings.TrimSuffix(cmp.Or(h.Proc, "/proc"), "/") + "/" + strings.Join(elem, "/")
 }
 
 func (h Host) sys() sysfs.Root { return sysfs.Root(h.Sys) }

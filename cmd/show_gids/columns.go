@@ -59,15 +59,7 @@ func columnNames() []string {
 	return names
 }
 
-// unknownColumn returns the first name that is none of a column, "" if there is none.
-func unknownColumn(names []string) string {
-	for _, n := range names {
-		if !slices.Contains(columnNames(), n) {
-			return n
-		}
-	}
-	return ""
-}
+func unknownColumn(name string) bool { return !slices.Contains(columnNames(), name) }
 
 // cells returns the values of the chosen columns, a slice for each row.
 func cells(rows []*row, chosen []string) [][]string {

@@ -27,16 +27,14 @@ type filter struct {
 	route   string     // the interface by which --to is reached
 }
 
-func (f *filter) setTypes(ib, v1, v2 bool) {
-	for _, t := range []struct {
-		on  bool
-		typ hostfacts.GIDType
-	}{{ib, hostfacts.GIDTypeIB}, {v1, hostfacts.GIDTypeRoCEv1}, {v2, hostfacts.GIDTypeRoCEv2}} {
-		if t.on {
-			f.types = append(f.types, t.typ)
-		}
-	}
+// gidType is a type of GIDs, with its name as a flag, and another one.
+type gidType struct {
+	name, other string
+	typ         hostfacts.GIDType
 }
+
+var types = []gidType{{"ib", "ib", hostfacts.GIDTypeIB}, {"v1", "rocev1", hostfacts.GIDTypeRoCEv1},
+	{"v2", "rocev2", hostfacts.GIDTypeRoCEv2}}
 
 // port reports whether a port may have matching GIDs, before they are read.
 func (f *filter) port(p hostfacts.Port) bool {

@@ -94,8 +94,6 @@ func parse(args []string, help io.Writer) (*config, error) {
 		f                   = pflag.NewFlagSet("show_gids", pflag.ContinueOnError)
 		devices, vers       []string
 		json, csv           bool
-		v1, v2, ib          bool
-		ipv4, ipv6          bool
 		showHelp, showBuild bool
 		root                string
 	)
@@ -104,11 +102,11 @@ func parse(args []string, help io.Writer) (*config, error) {
 	f.StringSliceVarP(&devices, "device", "d", nil, "only these `devices`")
 	f.IntSliceVarP(&c.filter.ports, "port", "p", nil, "only these `ports`")
 	f.StringSliceVar(&vers, "ver", nil, "only these `types`: ib, v1, v2")
-	f.BoolVar(&ib, "ib", false, "same as --ver=ib")
-	f.BoolVar(&v1, "v1", false, "same as --ver=v1")
-	f.BoolVar(&v2, "v2", false, "same as --ver=v2")
-	f.BoolVarP(&ipv4, "ipv4", "4", false, "only GIDs that are IPv4 addresses")
-	f.BoolVarP(&ipv6, "ipv6", "6", false, "only GIDs that are IPv6 addresses")
+	for _, t := range types {
+		f.Bool(t.name, false, "same as --ver="+t.name)
+	}
+	f.BoolVarP(&c.filter.v4, "ipv4", "4", false, "only GIDs that are IPv4 addresses")
+	f.BoolVarP(&c.filter.v6, "ipv6", "6", false, "only GIDs that are IPv6 addresses")
 	f.StringSliceVarP(&c.filter.netdevs, "netdev", "n", nil, "only GIDs of these `interfaces`")
 	f.StringSliceVarP(&c.filter.states, "state", "s", nil, "only ports in these `states`: active, down, init, armed, "+
 		"...")
@@ -173,8 +171,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 			bad("--columns is empty: want some of %s", strings.Join(columnNames(), ", "))
 		}
 	}
-	if n := unknownColumn(c.columns); n != "" || slices.Contains(c.columns, "") {
-		bad("--columns=%q: want some of %s", n, strings.Join(columnNames(), ", "))
+	if i := slices.IndexFunc(c.columns, unknownColumn); i >= 0 {
+		bad("--columns=%q: want some of %s", c.columns[i], strings.Join(columnNames(), ", "))
 	}
 	if c.why && lines && !slices.Contains(c.columns, whyColumn) {
 		c.columns = append(slices.Clip(c.columns), whyColumn)
@@ -192,17 +190,19 @@ func parse(args []string, help io.Writer) (*config, error) {
 			}
 		}
 	}
-	for _, v := range vers {
-		switch strings.ToLower(v) {
-		case "ib":
-			ib = true
-		case "v1", "rocev1":
-			v1 = true
-		case "v2", "rocev2":
-			v2 = true
-		default:
-			bad("--ver=%q: want ib, v1 or v2", v)
+	for _, t := range types {
+		if on, _ := f.GetBool(t.name); on {
+			c.filter.types = append(c.filter.types, t.typ)
 		}
+	}
+	for _, v := range vers {
+		typ := strings.ToLower(v)
+		i := slices.IndexFunc(types, func(t gidType) bool { return typ == t.name || typ == t.other })
+		if i < 0 {
+			bad("--ver=%q: want ib, v1 or v2", v)
+			continue
+		}
+		c.filter.types = append(c.filter.types, types[i].typ)
 	}
 	for _, p := range c.filter.ports {
 		if p < 1 {
@@ -229,8 +229,6 @@ func parse(args []string, help io.Writer) (*config, error) {
 			bad("--sysfs is empty: want a directory")
 		}
 	}
-	c.filter.setTypes(ib, v1, v2)
-	c.filter.v4, c.filter.v6 = ipv4, ipv6
 	if f.Changed("to") && c.peer == "" {
 		bad("--to is empty: want a host's name or address")
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -217,12 +218,8 @@ func explain(w io.Writer, rows []*row, best int) {
 	why := because(entries(rows), best)
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for i, r := range rows {
-		netdev := r.entry.Netdev
-		if netdev == "" {
-			netdev = "-"
-		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", printable.Name(r.name()), r.entry.GID.Addr(), r.entry.Type,
-			printable.Name(netdev), why[i])
+			printable.Name(cmp.Or(r.entry.Netdev, "-")), why[i])
 	}
 	t.Flush()
 }

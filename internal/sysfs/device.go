@@ -199,9 +199,6 @@ func (d *dir) bus(dev *Device) {
 			}
 		}
 	}
-	if n, ok := d.numaNode(); ok {
-		dev.NUMANode = n
-	}
 	b, err := d.sub("device")
 	if err != nil {
 		if exhausted(err) {
@@ -213,55 +210,32 @@ func (d *dir) bus(dev *Device) {
 	if link, err := b.readlink("driver"); err == nil {
 		dev.Driver = filepath.Base(link)
 	}
-	if b.failed != nil {
-		d.failed = b.failed
-	}
-}
-
-// numaNode returns the NUMA node that the device is attached to. ok is false for a software device,
-// and on a machine that does not report nodes.
-func (d *dir) numaNode() (node int, ok bool) {
-	b, err := d.sub("device")
-	if err != nil {
-		return 0, false
-	}
-	defer b.close()
 	text, known := b.known("numa_node")
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 0, 64)
 	if err != nil && known {
 		b.malformed("numa_node", text, "a number")
 	}
-	if err != nil || n < 0 || n > math.MaxInt32 {
+	if err == nil && n >= 0 && n <= math.MaxInt32 {
+		dev.NUMANode = int(n)
+	}
+	if b.failed != nil {
+		d.failed = b.failed
+	}
+}
+
+// NUMANode returns the NUMA node that a device is attached to; ok is false if that is unknown.
+func (r Root) NUMANode(dev string) (node int, ok bool) {
+	n, ok := r.Number("class", "infiniband", dev, "device", "numa_node")
+	if !ok || n < 0 || n > math.MaxInt32 {
 		return 0, false
 	}
 	return int(n), true
 }
 
-// NUMANode returns the NUMA node that a device is attached to; ok is false if that is unknown.
-func (r Root) NUMANode(dev string) (node int, ok bool) {
-	if !validName(dev) {
-		return 0, false
-	}
-	d, err := openDir(r.path("class", "infiniband", dev))
-	if err != nil {
-		return 0, false
-	}
-	defer d.close()
-	return d.numaNode()
-}
-
 // OnNetdev reports whether a device is software on top of a netdev. Newer kernels do not report it: the result is false
 // then.
 func (r Root) OnNetdev(dev string) bool {
-	if !validName(dev) {
-		return false
-	}
-	d, err := openDir(r.path("class", "infiniband", dev))
-	if err != nil {
-		return false
-	}
-	defer d.close()
-	_, err = d.attr("parent")
+	_, err := r.Attr("class", "infiniband", dev, "parent")
 	return err == nil
 }
 
@@ -355,16 +329,8 @@ func (r Root) uverbs() (out map[string]string, unread []*fs.PathError, _ error) 
 
 // PCIID returns the vendor and device ID of an RDMA device on PCI, "15b3:1021", and "" for others.
 func (r Root) PCIID(name string) string {
-	if !validName(name) {
-		return ""
-	}
-	d, err := openDir(r.path("class", "infiniband", name, "device"))
-	if err != nil {
-		return ""
-	}
-	defer d.close()
-	vendor, ok1 := d.number("vendor")
-	device, ok2 := d.number("device")
+	vendor, ok1 := r.Number("class", "infiniband", name, "device", "vendor")
+	device, ok2 := r.Number("class", "infiniband", name, "device", "device")
 	if !ok1 || !ok2 || vendor < 0 || vendor > math.MaxUint16 || device < 0 || device > math.MaxUint16 {
 		return ""
 	}
@@ -374,7 +340,7 @@ func (r Root) PCIID(name string) string {
 // VerbsABI returns the version of the ABI between the kernel driver and its provider, "abi_version
 // 1"; "" if the kernel does not report it.
 func (r Root) VerbsABI(uverbs string) string {
-	if n, ok := r.verbsNumber(uverbs, "abi_version"); ok {
+	if n, ok := r.Number("class", "infiniband_verbs", uverbs, "abi_version"); ok {
 		return fmt.Sprintf("abi_version %d", n)
 	}
 	return ""
@@ -383,28 +349,9 @@ func (r Root) VerbsABI(uverbs string) string {
 // VerbsDev returns the major and minor number of a character device; ok is false if the kernel does
 // not report them.
 func (r Root) VerbsDev(uverbs string) (major, minor uint32, ok bool) {
-	if !validName(uverbs) {
-		return 0, 0, false
-	}
-	d, err := openDir(r.path("class", "infiniband_verbs", uverbs))
-	if err != nil {
-		return 0, 0, false
-	}
-	defer d.close()
-	a, b, _ := strings.Cut(strings.TrimSpace(d.text("dev")), ":")
+	text, _ := r.Attr("class", "infiniband_verbs", uverbs, "dev")
+	a, b, _ := strings.Cut(strings.TrimSpace(text), ":")
 	x, err1 := strconv.ParseUint(a, 10, 32)
 	y, err2 := strconv.ParseUint(b, 10, 32)
 	return uint32(x), uint32(y), err1 == nil && err2 == nil
-}
-
-func (r Root) verbsNumber(uverbs, attr string) (int64, bool) {
-	if !validName(uverbs) {
-		return 0, false
-	}
-	d, err := openDir(r.path("class", "infiniband_verbs", uverbs))
-	if err != nil {
-		return 0, false
-	}
-	defer d.close()
-	return d.number(attr)
 }

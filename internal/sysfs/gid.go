@@ -106,23 +106,15 @@ const (
 	GIDTypeRoCEv2  GIDType = 2
 )
 
+// gidTypes are the names, from GIDTypeUSNIC on.
+var gidTypes = []string{"usNIC", "iWARP", "unknown", "IB", "RoCEv1", "RoCEv2"}
+
 // String returns IB, RoCEv1, RoCEv2, iWARP, usNIC or unknown.
 func (t GIDType) String() string {
-	switch t {
-	case GIDTypeUSNIC:
-		return "usNIC"
-	case GIDTypeIWARP:
-		return "iWARP"
-	case GIDTypeUnknown:
-		return "unknown"
-	case GIDTypeIB:
-		return "IB"
-	case GIDTypeRoCEv1:
-		return "RoCEv1"
-	case GIDTypeRoCEv2:
-		return "RoCEv2"
+	if t < GIDTypeUSNIC || t > GIDTypeRoCEv2 {
+		return "GIDType(" + strconv.Itoa(int(t)) + ")"
 	}
-	return "GIDType(" + strconv.Itoa(int(t)) + ")"
+	return gidTypes[t-GIDTypeUSNIC]
 }
 
 // MarshalText implements [encoding.TextMarshaler] with [GIDType.String].
@@ -318,49 +310,45 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 // GID reads one GID. ok is false if the entry does not exist or cannot be read; an empty entry is a
 // zero GID.
 func (r Root) GID(dev string, port uint8, index int) (g GID, ok bool) {
-	t, err := r.openGIDTable(dev, int(port))
-	if err != nil {
-		return GID{}, false
+	r.inTable(dev, port, func(t *gidTable) {
+		var err error
+		g, _, err = t.gid(strconv.Itoa(index))
+		ok = err == nil
+	})
+	return g, ok
+}
+
+// inTable reads something of a port's GID table, if there is one.
+func (r Root) inTable(dev string, port uint8, read func(*gidTable)) {
+	if t, err := r.openGIDTable(dev, int(port)); err == nil {
+		defer t.close()
+		read(t)
 	}
-	defer t.close()
-	g, _, err = t.gid(strconv.Itoa(index))
-	return g, err == nil
 }
 
 // GIDType reads the type of one GID. ok is false if the kernel does not report it, as for empty
 // entries.
 func (r Root) GIDType(dev string, port uint8, index int) (typ GIDType, ok bool) {
-	t, err := r.openGIDTable(dev, int(port))
-	if err != nil {
-		return GIDTypeUnknown, false
-	}
-	defer t.close()
-	typ, _ = t.gidType(strconv.Itoa(index))
+	typ = GIDTypeUnknown
+	r.inTable(dev, port, func(t *gidTable) { typ, _ = t.gidType(strconv.Itoa(index)) })
 	return typ, typ != GIDTypeUnknown
 }
 
 // GIDNetdev reads the name of the netdev behind one GID. ok is false if there is none, as on
 // InfiniBand and for empty entries.
 func (r Root) GIDNetdev(dev string, port uint8, index int) (name string, ok bool) {
-	t, err := r.openGIDTable(dev, int(port))
-	if err != nil {
-		return "", false
-	}
-	defer t.close()
-	name = t.netdev(strconv.Itoa(index))
+	r.inTable(dev, port, func(t *gidTable) { name = t.netdev(strconv.Itoa(index)) })
 	return name, name != ""
 }
 
 // GIDTableLen returns the number of entries of a port's GID table, including empty ones; 0 if there
 // is no such port.
-func (r Root) GIDTableLen(dev string, port uint8) int {
-	t, err := r.openGIDTable(dev, int(port))
-	if err != nil {
-		return 0
-	}
-	defer t.close()
-	idx, _ := t.gids.indices()
-	return len(idx)
+func (r Root) GIDTableLen(dev string, port uint8) (n int) {
+	r.inTable(dev, port, func(t *gidTable) {
+		idx, _ := t.gids.indices()
+		n = len(idx)
+	})
+	return n
 }
 
 // cut splits "4: ACTIVE" into its number and its name. The number is -1 if there is none.

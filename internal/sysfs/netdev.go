@@ -46,21 +46,9 @@ func (r Root) Netdev(name string) (n Netdev, ok bool) {
 	var unread []*fs.PathError
 	d.unread = &unread
 	n = Netdev{Name: name, OperState: d.text("operstate"), Address: d.text("address")}
-	if v, ok := d.number("ifindex"); ok && v > 0 && v <= math.MaxInt32 {
-		n.Index = int(v)
-	} else {
-		d.malformed("ifindex", "", "a number from 1 on")
-	}
-	if v, ok := d.number("flags"); ok && v >= 0 && v <= math.MaxUint32 {
-		n.Flags = uint32(v)
-	} else {
-		d.malformed("flags", "", "a number of 32 bits")
-	}
-	if v, ok := d.number("mtu"); ok && v > 0 && v <= math.MaxInt32 {
-		n.MTU = int(v)
-	} else {
-		d.malformed("mtu", "", "a number from 1 on")
-	}
+	n.Index = int(d.bounded("ifindex", 1, math.MaxInt32, "a number from 1 on"))
+	n.Flags = uint32(d.bounded("flags", 0, math.MaxUint32, "a number of 32 bits"))
+	n.MTU = int(d.bounded("mtu", 1, math.MaxInt32, "a number from 1 on"))
 	for line := range strings.Lines(d.text("uevent")) {
 		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok {
 			n.Kind, n.VLAN = kind, kind == "vlan"

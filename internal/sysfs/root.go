@@ -162,6 +162,16 @@ func (d *dir) number(name string) (int64, bool) {
 	return v, err == nil
 }
 
+// bounded reads a number from least to most; 0 if it is not known.
+func (d *dir) bounded(name string, least, most int64, want string) int64 {
+	v, ok := d.number(name)
+	if !ok || v < least || v > most {
+		d.malformed(name, "", want)
+		return 0
+	}
+	return v
+}
+
 // indices returns the names in the directory that are numbers, in ascending order.
 func (d *dir) indices() ([]int, error) {
 	names, err := d.names()

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -58,12 +59,7 @@ func (j *job) notices() error {
 		}
 	}
 	j.linked = []plan.Linked{std}
-	names := make([]string, 0, len(found))
-	for m := range found {
-		names = append(names, m)
-	}
-	slices.Sort(names)
-	for _, m := range names {
+	for _, m := range slices.Sorted(maps.Keys(found)) {
 		out, err := j.output(j.src, "go", "mod", "download", "-json", m)
 		if err != nil {
 			return err

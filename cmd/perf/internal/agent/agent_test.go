@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -328,4 +329,10 @@ func TestUnmet(t *testing.T) {
 			t.Errorf("%v is no failure of a NIC", err)
 		}
 	}
+}
+
+// Client makes the agent the client of a test, and returns what rdmaperf --json printed.
+func (c *Client) Client(p wire.Params, host string, port int, limit time.Duration) (json.RawMessage, error) {
+	r, err := c.ask(request{Op: opClient, Test: p, Host: host, Port: port}, limit)
+	return r.Result, err
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -45,10 +47,7 @@ func (d *diagnosis) Write(b []byte) (int, error) {
 func (d *diagnosis) told(err error) string {
 	said := strings.TrimSpace(listens.ReplaceAllString(d.text.String(), ""))
 	said = strings.Join(strings.Fields(strings.ReplaceAll(said, "rdmaperf: ", "")), " ")
-	if said == "" {
-		said = err.Error()
-	}
-	return said
+	return cmp.Or(said, err.Error())
 }
 
 // ExitUnmet is the exit code of an rdmaperf with a secret of its test, if its end did not meet the other one.
@@ -136,21 +135,10 @@ const sampling = 25 * time.Millisecond
 
 // watch measures how a process waits for CPUs until the function that it returns is called.
 func watch(pid int, cpu *starve.Waits) (stop func()) {
-	over, ended, m := make(chan struct{}), make(chan struct{}), starve.New(pid)
-	go func() {
-		defer close(ended)
-		for tick := time.NewTicker(sampling); ; m.Sample() {
-			select {
-			case <-tick.C:
-			case <-over:
-				tick.Stop()
-				*cpu = m.Waits()
-				return
-			}
-		}
-	}()
+	m := starve.New(pid)
+	end := tick.Every(sampling, m.Sample)
 	return func() {
-		close(over)
-		<-ended
+		end()
+		*cpu = m.Waits()
 	}
 }

@@ -2,13 +2,13 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -48,10 +48,7 @@ func Dial(ctx context.Context, host string, port int, t Token, timeout, patience
 			time.Now().After(end) || ctx.Err() != nil {
 			return nil, fmt.Errorf("agent %s: %w", c.RemoteAddr(), err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
+		tick.Wait(ctx, 50*time.Millisecond)
 	}
 }
 
@@ -97,20 +94,8 @@ func (c *Client) Hold(limit time.Duration) (About, error) {
 	return About{r.Most, r.ID, r.Program}, err
 }
 
-// Gone waits until a held connection ends.
-func (c *Client) Gone() {
-	c.f.SetReadDeadline(time.Time{})
-	io.Copy(io.Discard, c.f)
-}
-
 // Server makes the agent the server of a test and returns its port.
 func (c *Client) Server(p wire.Params, limit time.Duration) (port int, err error) {
 	r, err := c.ask(request{Op: opServer, Test: p}, limit)
 	return r.Port, err
-}
-
-// Client makes the agent the client of a test, and returns what rdmaperf --json printed.
-func (c *Client) Client(p wire.Params, host string, port int, limit time.Duration) (json.RawMessage, error) {
-	r, err := c.ask(request{Op: opClient, Test: p, Host: host, Port: port}, limit)
-	return r.Result, err
 }

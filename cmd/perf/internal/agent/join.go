@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/internal/attempts"
 )
 
@@ -109,10 +110,8 @@ func try(ctx context.Context, addr string, t Token, closed time.Duration) (*fram
 		} else if time.Since(listened) > closed {
 			return nil, fmt.Errorf("the coordinator at %s has ended: %w", addr, err)
 		}
-		select {
-		case <-ctx.Done():
+		if !tick.Wait(ctx, wait) {
 			return nil, fmt.Errorf("the coordinator at %s: %w", addr, err)
-		case <-time.After(wait):
 		}
 	}
 }

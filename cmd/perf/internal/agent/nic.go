@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/nics"
 )
 
@@ -104,10 +105,7 @@ type NICError struct {
 
 // Error returns one line.
 func (e *NICError) Error() string {
-	var have []string
-	for _, n := range e.Have {
-		have = append(have, n.Name)
-	}
+	have := lists.Map(e.Have, func(n NIC) string { return n.Name })
 	return fmt.Sprintf("no NIC %.100q here; there are: %s", e.Name, strings.Join(have, ", "))
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -84,10 +85,7 @@ func (s *Stock) serve(ctx context.Context, program string, port *os.File, log fu
 			return &StockError{s.Name, said}
 		default:
 			log("%s failed: %s", s.Name, said)
-			select { // a flood of strangers is not to keep this machine busy
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
-			}
+			tick.Wait(ctx, 50*time.Millisecond) // a flood of strangers is not to keep this machine busy
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -154,10 +155,8 @@ func (p *Peer) retry(ctx context.Context, patience time.Duration, dial dialer) (
 			return nil, fmt.Errorf("%w; no server is listening there with -R (or -z), or it is serving another client",
 				err)
 		}
-		select {
-		case <-ctx.Done():
+		if !tick.Wait(ctx, 50*time.Millisecond) {
 			return nil, context.Cause(ctx)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -2,6 +2,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,14 @@ func runAs(ctx context.Context, path string, args []string, stdout, stderr io.Wr
 	return code
 }
 
+// end ends a command: an error is printed, and its exit code is that of failure, unless it has one.
+func (v *invocation) end(code int, err error) {
+	if v.code = code; err != nil {
+		say(v.stderr, err)
+		v.code = cmp.Or(code, exitFailure)
+	}
+}
+
 // printer prints a test for people.
 type printer interface {
 	Begin()
@@ -79,25 +88,9 @@ func (v *invocation) runTest(ctx context.Context) int {
 		say(stderr, errors.New(n))
 	}
 	files := o.files()
-	for name := range files {
-		if err := writable(name); err != nil {
-			say(stderr, err)
-			return exitFailure
-		}
-	}
-	if o.asked.Memory.OutOfReach() {
-		if err := keepOut(); err != nil {
-			say(stderr, err)
-			return exitFailure
-		}
-	}
-	if len(o.rails) > 1 && o.asked.Link.Device != "" {
-		for _, p := range o.rails {
-			if _, err := session.Try(ctx, p); err != nil {
-				say(stderr, fmt.Errorf("device (-d) %s: %w", p.Link.Device, err))
-				return exitFailure
-			}
-		}
+	if err := o.canBegin(ctx, files); err != nil {
+		say(stderr, err)
+		return exitFailure
 	}
 	if o.agentPort != 0 {
 		c, err := o.askAgent(ctx)
@@ -180,8 +173,6 @@ func (v *invocation) runTest(ctx context.Context) int {
 		hooks.Size = func(r measure.Size) {
 			locked(func() { bar.Clear(); text.Size(r) })
 		}
-	}
-	if o.format == formatText {
 		hooks.Interval = func(size uint64, i measure.Interval) {
 			locked(func() { bar.Clear(); text.Interval(size, i) })
 		}
@@ -234,9 +225,35 @@ func (v *invocation) runTest(ctx context.Context) int {
 	return exitOK
 }
 
+// canBegin returns why a run would be of no use.
+func (o *options) canBegin(ctx context.Context, files map[string]form) error {
+	for name := range files {
+		if err := writable(name); err != nil {
+			return err
+		}
+	}
+	if o.asked.Memory.OutOfReach() {
+		if err := keepOut(); err != nil {
+			return err
+		}
+	}
+	if len(o.rails) < 2 || o.asked.Link.Device == "" {
+		return nil
+	}
+	for _, p := range o.rails {
+		if _, err := session.Try(ctx, p); err != nil {
+			return fmt.Errorf("device (-d) %s: %w", p.Link.Device, err)
+		}
+	}
+	return nil
+}
+
+// form writes an outcome.
+type form = func(*report.Outcome, io.Writer) error
+
 // files returns the files that get an object, and its form.
-func (o *options) files() map[string]func(*report.Outcome, io.Writer) error {
-	m := map[string]func(*report.Outcome, io.Writer) error{}
+func (o *options) files() map[string]form {
+	m := map[string]form{}
 	if o.jsonFile != "" && o.plan.Measures() { // perftest writes none without figures
 		m[o.jsonFile] = (*report.Outcome).Perftest
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +29,7 @@ const exitNoVerdict = 4
 
 type compareOptions struct {
 	old, cur        []string // files
-	tolerance, tail percent
+	tolerance, tail float64
 	alone, json     bool
 }
 
@@ -39,27 +37,25 @@ func (v *invocation) compare() *cobra.Command {
 	c := &cobra.Command{Use: "compare OLD.json NEW.json", Long: compareUsage, Short: "difference between saved runs"}
 	o := compareOptions{tolerance: 0.03, tail: 0.1}
 	f := c.Flags()
-	f.Var(&o.tolerance, "tolerance", "largest accepted loss of bandwidth or median latency, as a `share` such as 3% "+
-		"or 0.03; if it is given, it decides alone where there are too few runs for a test, and may take "+
+	f.Var(percent(&o.tolerance), "tolerance", "largest accepted loss of bandwidth or median latency, as a `share` "+
+		"such as 3% or 0.03; if it is given, it decides alone where there are too few runs for a test, and may take "+
 		"noise for a loss")
-	f.Var(&o.tail, "tolerance-p99", "the same of the 99th percentile, as a `share`")
+	f.Var(percent(&o.tail), "tolerance-p99", "the same of the 99th percentile, as a `share`")
 	f.BoolVar(&o.json, "json", false, "print one JSON object instead of the table")
 	c.Args = func(_ *cobra.Command, files []string) (err error) {
 		o.alone = f.Changed("tolerance")
 		o.old, o.cur, err = sides(files, f.ArgsLenAtDash())
 		return err
 	}
-	c.Run = func(*cobra.Command, []string) { v.code = runCompare(&o, v.stdout, v.stderr) }
+	c.Run = func(*cobra.Command, []string) { v.end(runCompare(&o, v.stdout)) }
 	return c
 }
 
 // runCompare is rdmaperf compare.
-func runCompare(o *compareOptions, stdout, stderr io.Writer) int {
-	c, err := compareFiles(o.old, o.cur, report.Tolerance{Usual: float64(o.tolerance), Tail: float64(o.tail),
-		Alone: o.alone})
+func runCompare(o *compareOptions, stdout io.Writer) (int, error) {
+	c, err := compareFiles(o.old, o.cur, report.Tolerance{Usual: o.tolerance, Tail: o.tail, Alone: o.alone})
 	if err != nil {
-		say(stderr, err)
-		return exitFailure
+		return exitFailure, err
 	}
 	if o.json {
 		err = c.JSON(stdout)
@@ -68,18 +64,15 @@ func runCompare(o *compareOptions, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case err != nil:
-		say(stderr, err)
-		return exitFailure
+		return exitFailure, err
 	case c.Worse > 0:
-		say(stderr, fmt.Errorf("%d of %d figures are worse by more than %v (99th percentile: %v), or have more "+
-			"slow runs", c.Worse, len(c.Figures), &o.tolerance, &o.tail))
-		return exitLimit
+		return exitLimit, fmt.Errorf("%d of %d figures are worse by more than %s (99th percentile: %s), or have more "+
+			"slow runs", c.Worse, len(c.Figures), showPercent(o.tolerance), showPercent(o.tail))
 	case c.TooFew > 0:
-		say(stderr, fmt.Errorf("%d and %d files: no verdict; give %d files a side, each of a run of its own, or "+
-			"--tolerance, which then decides alone", c.OldRuns, c.NewRuns, c.Needs))
-		return exitNoVerdict
+		return exitNoVerdict, fmt.Errorf("%d and %d files: no verdict; give %d files a side, each of a run of its "+
+			"own, or --tolerance, which then decides alone", c.OldRuns, c.NewRuns, c.Needs)
 	}
-	return exitOK
+	return exitOK, nil
 }
 
 // sides returns the files of the old and the new runs. dash is how many come before "--", or less than 0.
@@ -127,23 +120,4 @@ func readSaved(name string) (*report.Saved, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil
-}
-
-// percent is a share, as 3% or 0.03.
-type percent float64
-
-func (p *percent) String() string { return strconv.FormatFloat(100*float64(*p), 'g', 6, 64) + "%" }
-func (p *percent) Type() string   { return "percent" }
-
-func (p *percent) Set(t string) error {
-	num, isPercent := strings.CutSuffix(t, "%")
-	v, err := strconv.ParseFloat(num, 64)
-	if isPercent {
-		v /= 100
-	}
-	if err != nil || !(v >= 0 && v < 1) {
-		return fmt.Errorf("%q is not a share below 100%%, such as 3%% or 0.03", t)
-	}
-	*p = percent(v)
-	return nil
 }

@@ -73,7 +73,7 @@ func TestDeployKubernetes(t *testing.T) {
 	run, agents := read("mesh.yaml"), read("agents.yaml")
 	c := run.Spec.JobTemplate.Spec.Template.Spec.Containers[0]
 	m, err := meshLine(c.Command[2:], nil)
-	if err != nil || m.from.ranked || m.from.expect != 2 || m.testPorts != "18600-18999" ||
+	if err != nil || m.from.ranked || m.config.Expect != 2 || m.testPorts != "18600-18999" ||
 		m.from.listen != fmt.Sprintf(":%d", c.Ports[0].ContainerPort) {
 		t.Errorf("%q: %v", c.Command, err)
 	}

@@ -58,7 +58,7 @@ func (v *invocation) doctor() *cobra.Command {
 		"use no library; send a message of each port to itself, and compare attributes with the library's")
 	f.BoolVar(&o.attributes, "attributes", false, "print the library's attributes")
 	f.Lookup("attributes").Hidden = true
-	f.VarP(whole[uint16]{&o.port}, "port", "p", "TCP `port` of --serve")
+	f.VarP(whole(&o.port), "port", "p", "TCP `port` of --serve")
 	f.StringVar(&o.bind, "bind", "", "`address` that --serve listens on (default: all)")
 	c.Args = func(_ *cobra.Command, hosts []string) (err error) {
 		switch {
@@ -83,21 +83,20 @@ func (v *invocation) doctor() *cobra.Command {
 	}
 	c.Run = func(c *cobra.Command, _ []string) {
 		if o.attributes {
-			v.code = printAttributes(v.stdout, v.stderr)
+			v.end(exitOK, printAttributes(v.stdout))
 		} else {
-			v.code = runDoctor(c.Context(), o, v.stdout, v.stderr)
+			v.end(runDoctor(c.Context(), o, v.stdout, v.stderr))
 		}
 	}
 	return c
 }
 
 // runDoctor is rdmaperf doctor.
-func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) int {
+func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) (int, error) {
 	host := doctor.This()
 	if o.native {
 		if err := ibv.UseControl(ibv.ControlNative); err != nil {
-			say(stderr, err)
-			return exitFailure
+			return exitFailure, err
 		}
 		host.Native = doctor.ThisNative(func() ([]byte, error) { return libraryAttributes(ctx) })
 	}
@@ -105,15 +104,10 @@ func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) i
 	if o.serve {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(o.bind, strconv.Itoa(int(o.port))))
 		if err != nil {
-			say(stderr, wire.ListenHint(err, "another rdmaperf doctor"))
-			return exitFailure
+			return exitFailure, wire.ListenHint(err, "another rdmaperf doctor")
 		}
 		fmt.Fprintf(stderr, "rdmaperf: doctor is listening on TCP port %d\n", o.port)
-		if err := doctor.Serve(ctx, l, examine); err != nil {
-			say(stderr, err)
-			return exitFailure
-		}
-		return exitOK
+		return exitOK, doctor.Serve(ctx, l, examine)
 	}
 	r := examine()
 	var unheard error // from the other end: the findings of this host are printed nevertheless
@@ -133,30 +127,23 @@ func runDoctor(ctx context.Context, o doctorOptions, stdout, stderr io.Writer) i
 	case !o.reason:
 		err = r.Text(stdout, o.all)
 	}
-	err = errors.Join(unheard, err)
-	switch {
+	switch err = errors.Join(unheard, err); {
 	case err != nil:
-		say(stderr, err)
-		return exitFailure
+		return exitFailure, err
 	case r.Worst == doctor.Error:
-		return exitError
+		return exitError, nil
 	case r.Worst == doctor.Warning && o.failOn == "warning":
-		return exitLimit
+		return exitLimit, nil
 	}
-	return exitOK
+	return exitOK, nil
 }
 
 // printAttributes is the process that libraryAttributes starts.
-func printAttributes(stdout, stderr io.Writer) int {
-	err := ibv.UseControl(ibv.ControlLibrary)
-	if err == nil {
-		err = doctor.PrintAttributes(stdout)
+func printAttributes(stdout io.Writer) error {
+	if err := ibv.UseControl(ibv.ControlLibrary); err != nil {
+		return err
 	}
-	if err != nil {
-		say(stderr, err)
-		return exitFailure
-	}
-	return exitOK
+	return doctor.PrintAttributes(stdout)
 }
 
 // libraryAttributes returns the attributes that the library reports, by a process of its own: a process has one control

@@ -48,8 +48,8 @@ type options struct {
 	source   string // address of the client's connection
 	priority uint8  // of the VLAN
 	given    struct {
-		bandwidth, rate, median, p99 limit
-		each                         sizedLimit
+		bandwidth, rate, median, p99 float64
+		each                         sized
 		static                       bool // the rate is InfiniBand's static one
 		local, remote                netip.Addr
 		localPort, remotePort        uint16
@@ -175,15 +175,15 @@ func (r *flagRow) declare(f *pflag.FlagSet) {
 	case *[]string:
 		f.StringSliceVarP(v, name, letter, *v, r.text)
 	case *int:
-		f.VarP(whole[int]{v}, name, letter, r.text)
+		f.VarP(whole(v), name, letter, r.text)
 	case *int64:
-		f.VarP(whole[int64]{v}, name, letter, r.text)
+		f.VarP(whole(v), name, letter, r.text)
 	case *uint8:
-		f.VarP(whole[uint8]{v}, name, letter, r.text)
+		f.VarP(whole(v), name, letter, r.text)
 	case *uint16:
-		f.VarP(whole[uint16]{v}, name, letter, r.text)
+		f.VarP(whole(v), name, letter, r.text)
 	case *uint64:
-		f.VarP(whole[uint64]{v}, name, letter, r.text)
+		f.VarP(whole(v), name, letter, r.text)
 	case func(string) error:
 		f.FuncP(name, letter, r.text, v)
 	case pflag.Value:
@@ -196,7 +196,7 @@ func (r *flagRow) declare(f *pflag.FlagSet) {
 	case nil, *bool, *string, *[]string:
 	default:
 		if strings.Contains(r.text, "(default") || slices.Contains([]string{"0s", "[]", "invalid IP",
-			new(mac).String()}, fl.DefValue) {
+			"[0 0 0 0 0 0]"}, fl.DefValue) {
 			fl.DefValue = "0"
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,55 +26,33 @@ func layerFlags(f *pflag.FlagSet, o *layer.Options, json *bool) {
 	f.StringVarP(&o.Device, "ib-dev", "d", "",
 		"RDMA `device` of this end (default: the device that has the address)")
 	o.Size = 0
-	f.VarP((*length)(&o.Size), "size", "s", "message size, such as 64, 4K or 1M (default: bw 64K, lat 8)")
+	f.VarP(length(&o.Size), "size", "s", "message size, such as 64, 4K or 1M (default: bw 64K, lat 8)")
 	f.BoolVarP(&o.All, "all", "a", false, "all powers of two from 2 to 8M, or to -s")
 	f.IntVarP(&o.Messages, "iters", "n", 0,
 		"`messages` per size, over all connections (default: enough for a short run)")
 	f.IntVarP(&o.Conns, "connections", "q", 1, "number of `connections` (bw)")
-	f.Var((*carriers)(&o.Compare), "compare", "`carriers` to compare with: send (rdmaperf send, raw verbs), send-e "+
+	f.Var(carriers(&o.Compare), "compare", "`carriers` to compare with: send (rdmaperf send, raw verbs), send-e "+
 		"(the same, sleeping), tcp, copy (copies of a stream), buffer (messages without a copy), stream, message "+
 		"(without a list: send, tcp and, for bw, copy)")
 	f.Lookup("compare").NoOptDefVal = "all"
 	f.IntVar(&o.Rounds, "rounds", 0,
 		"`number` of runs of each; the table shows the median run (default: 1; 5 with --compare)")
-	f.Var((*length)(&o.Block), "block", "block size of this end (default: that of package rdma)")
+	f.Var(length(&o.Block), "block", "block size of this end (default: that of package rdma)")
 	f.DurationVar(&o.Spin, "spin", 0,
 		"`time` that this end polls for a reply before it sleeps (default: that of package rdma)")
 	f.BoolVar(json, "json", false, "one JSON object with all runs instead of a table")
-	f.Var((*seconds)(&o.Timeout), "timeout", "time without progress after which the run fails")
-	f.Var((*seconds)(&o.Patience), "retry", "time for which the client tries to reach the server")
+	f.Var(seconds(&o.Timeout), "timeout", "time without progress after which the run fails")
+	f.Var(seconds(&o.Patience), "retry", "time for which the client tries to reach the server")
 }
 
 // carriers is a list of what runs.
-type carriers []layer.Carrier
-
-func (c *carriers) String() string { return "" }
-func (c *carriers) Type() string   { return "carriers" }
-
-func (c *carriers) Set(t string) error {
-	*c = nil
-	for s := range strings.SplitSeq(t, ",") {
-		*c = append(*c, layer.Carrier(s))
-	}
-	return nil
-}
-
-// length is a size that fits an int.
-type length int
-
-func (l *length) String() string { return strconv.Itoa(int(*l)) }
-func (l *length) Type() string   { return "bytes" }
-
-func (l *length) Set(t string) error {
-	var s size
-	if err := s.Set(t); err != nil {
-		return err
-	}
-	if s > 1<<31-1 {
-		return fmt.Errorf("%q: too large for a message", t)
-	}
-	*l = length(s)
-	return nil
+func carriers(at *[]layer.Carrier) pflag.Value {
+	return value[[]layer.Carrier]{at: at, kind: "carriers", read: func(t string) (list []layer.Carrier, _ error) {
+		for s := range strings.SplitSeq(t, ",") {
+			list = append(list, layer.Carrier(s))
+		}
+		return list, nil
+	}, show: func([]layer.Carrier) string { return "" }}
 }
 
 const layerUsage = `rdmaperf stream and rdmaperf message measure package rdma between two hosts: bandwidth or latency,

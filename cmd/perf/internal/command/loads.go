@@ -5,30 +5,27 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// sizes is a list of message sizes: with commas between them, or from, to and a factor or a step.
-type sizes []uint64
+	"github.com/spf13/pflag"
+)
 
 // mostSizes is how many there may be: a step that is too small for its range is a mistake.
 const mostSizes = 1000
 
-func (s *sizes) String() string { return fmt.Sprint([]uint64(*s)) }
-func (s *sizes) Type() string   { return "list" }
-
-func (s *sizes) Set(t string) error {
-	var list []uint64
-	for part := range strings.SplitSeq(t, ",") {
-		more, err := parseRange(part)
-		if err != nil {
-			return err
+// sizes is a list of message sizes: with commas between them, or from, to and a factor or a step.
+func sizes(at *[]uint64) pflag.Value {
+	return value[[]uint64]{at: at, kind: "list", read: func(t string) (list []uint64, _ error) {
+		for part := range strings.SplitSeq(t, ",") {
+			more, err := parseRange(part)
+			if err != nil {
+				return nil, err
+			}
+			if list = append(list, more...); len(list) > mostSizes {
+				return nil, fmt.Errorf("%q has more than %d sizes", t, mostSizes)
+			}
 		}
-		if list = append(list, more...); len(list) > mostSizes {
-			return fmt.Errorf("%q has more than %d sizes", t, mostSizes)
-		}
-	}
-	*s = list
-	return nil
+		return list, nil
+	}}
 }
 
 // parseRange reads a size, or 2:8M:x4, or 1K:4K:+512.
@@ -37,11 +34,12 @@ func parseRange(t string) ([]uint64, error) {
 	if len(p) > 3 {
 		return nil, fmt.Errorf("%q is not a range of sizes, such as 2:8M:x4 or 1K:4K:+512", t)
 	}
-	var from, to size
-	if err := from.Set(p[0]); err != nil || len(p) == 1 {
-		return []uint64{uint64(from)}, err
+	from, err := readSize(p[0])
+	if err != nil || len(p) == 1 {
+		return []uint64{from}, err
 	}
-	if err := to.Set(p[1]); err != nil {
+	to, err := readSize(p[1])
+	if err != nil {
 		return nil, err
 	}
 	if from > to {
@@ -49,14 +47,13 @@ func parseRange(t string) ([]uint64, error) {
 	}
 	factor, step := uint64(2), uint64(0)
 	if len(p) == 3 {
-		var err error
 		switch num := p[2][min(1, len(p[2])):]; {
 		case strings.HasPrefix(p[2], "x"):
 			if factor, err = strconv.ParseUint(num, 10, 16); err != nil || factor < 2 {
 				return nil, fmt.Errorf("factor %q of sizes; allowed: x2 to x65535", p[2])
 			}
 		case strings.HasPrefix(p[2], "+"):
-			if err := (*size)(&step).Set(num); err != nil {
+			if step, err = readSize(num); err != nil {
 				return nil, err
 			}
 			factor = 1
@@ -65,7 +62,7 @@ func parseRange(t string) ([]uint64, error) {
 		}
 	}
 	var list []uint64
-	for n := uint64(from); n <= uint64(to) && len(list) <= mostSizes; {
+	for n := from; n <= to && len(list) <= mostSizes; {
 		list = append(list, n)
 		next := n*factor + step
 		if next/factor < n { // more than 64 bits

@@ -19,6 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -58,10 +59,8 @@ a host or pair is slow or stalled, and 4: none is, but of a host nobody knows wh
 
 // check checks what can be checked without any host.
 func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err error) {
-	m.limits.Share = float64(*f.Lookup("slow").Value.(*percent))
-	m.cpuWait = float64(*f.Lookup("cpu-wait").Value.(*percent))
-	if m.pairs.until = float64(*f.Lookup("until").Value.(*percent)); m.pairs.until > 0 && !f.Changed("slow") {
-		m.limits.Share = m.pairs.until / 2
+	if m.config.Until > 0 && !f.Changed("slow") {
+		m.config.Outliers.Share = m.config.Until / 2
 	}
 	if err := m.checkHosts(f, getenv); err != nil {
 		return err
@@ -75,8 +74,8 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 	if m.test.Verb == wire.Atomic {
 		return errors.New("--verb atomic; allowed: write, read and send")
 	}
-	if m.limits.Deviations < 0 || m.limits.Deviations > 1e6 || m.limits.Deviations != m.limits.Deviations {
-		return fmt.Errorf("--deviations %v; allowed: 0 to 1e6", m.limits.Deviations)
+	if d := m.config.Outliers.Deviations; !(d >= 0 && d <= 1e6) {
+		return fmt.Errorf("--deviations %v; allowed: 0 to 1e6", d)
 	}
 	if m.test.Duration > 0 {
 		if m.test.Iters = 0; m.test.Duration < time.Second {
@@ -114,31 +113,31 @@ func (m *meshOptions) checkHosts(f *pflag.FlagSet, getenv func(string) string) (
 	if f.Changed("launch") && strings.TrimSpace(m.from.launch) == "" {
 		return errors.New("--launch has no command")
 	}
-	if m.from.expect != 0 && (m.from.expect < 2 || m.from.expect > mesh.MostHosts) {
-		return fmt.Errorf("--expect %d hosts; allowed: 2 to %d", m.from.expect, mesh.MostHosts)
+	if m.config.Expect != 0 && (m.config.Expect < 2 || m.config.Expect > mesh.MostHosts) {
+		return fmt.Errorf("--expect %d hosts; allowed: 2 to %d", m.config.Expect, mesh.MostHosts)
 	}
 	if err := m.checkKube(f); err != nil {
 		return err
 	}
-	if m.beat < 50*time.Millisecond || m.beat > time.Hour {
-		return fmt.Errorf("--heartbeat %v; allowed: 50ms to 1h", m.beat)
+	if m.config.Beat < 50*time.Millisecond || m.config.Beat > time.Hour {
+		return fmt.Errorf("--heartbeat %v; allowed: 50ms to 1h", m.config.Beat)
 	}
-	if m.stall < 0 || m.stall > time.Hour {
-		return fmt.Errorf("--stall %v; allowed: 0 to 1h", m.stall)
+	if m.config.Stall < 0 || m.config.Stall > time.Hour {
+		return fmt.Errorf("--stall %v; allowed: 0 to 1h", m.config.Stall)
 	}
-	if m.from.ranked && m.from.expect == 0 {
-		m.from.expect = m.from.place.Of
+	if m.from.ranked && m.config.Expect == 0 {
+		m.config.Expect = m.from.place.Of
 	}
-	if m.from.ranked && m.from.expect < 2 {
+	if m.from.ranked && m.config.Expect < 2 {
 		return fmt.Errorf("%d ranks; a mesh needs at least 2; for an indexed Job, give their number with --expect",
-			m.from.expect)
+			m.config.Expect)
 	}
 	if f.Changed("hosts") {
 		if _, err := mesh.ParseHosts(m.from.hosts, m.port); err != nil {
 			return err
 		}
 	}
-	if m.from.service != "" && m.from.expect == 0 {
+	if m.from.service != "" && m.config.Expect == 0 {
 		return fmt.Errorf("--expect 0 addresses of --service; allowed: 2 to %d", mesh.MostHosts)
 	}
 	return nil
@@ -146,27 +145,27 @@ func (m *meshOptions) checkHosts(f *pflag.FlagSet, getenv func(string) string) (
 
 // checkPairs checks which pairs are measured, and the files of hosts.
 func (m *meshOptions) checkPairs(f *pflag.FlagSet) error {
-	if !slices.Contains(schedule.Orders, schedule.Order(m.pairs.order)) {
+	if !slices.Contains(schedule.Orders, m.config.Order) {
 		return fmt.Errorf("--order %q; allowed: rounds, single, all, ring, incast, outcast and bisection",
-			m.pairs.order)
+			m.config.Order)
 	}
-	if f.Changed("rounds") && (m.pairs.rounds < 1 || m.pairs.order != string(schedule.Rounds)) {
-		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", m.pairs.rounds,
-			m.pairs.order)
+	if f.Changed("rounds") && (m.config.Rounds < 1 || m.config.Order != schedule.Rounds) {
+		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", m.config.Rounds,
+			m.config.Order)
 	}
-	if f.Changed("until") && (m.pairs.until <= 0 || m.pairs.until >= 1 || m.pairs.order != string(schedule.Rounds)) {
+	if f.Changed("until") && (m.config.Until <= 0 || m.config.Until >= 1 || m.config.Order != schedule.Rounds) {
 		return fmt.Errorf("--until %s with --order %s; allowed: above 0%% and below 100%%, with rounds",
-			f.Lookup("until").Value, m.pairs.order)
+			f.Lookup("until").Value, m.config.Order)
 	}
-	if m.pairs.until > 0 && m.limits.Share >= m.pairs.until {
+	if m.config.Until > 0 && m.config.Outliers.Share >= m.config.Until {
 		return fmt.Errorf("--slow %s with --until %s; allowed: less, because no loss shows below --slow and the noise",
 			f.Lookup("slow").Value, f.Lookup("until").Value)
 	}
-	if m.pairs.rails != string(mesh.SameRail) && m.pairs.rails != string(mesh.AllRails) {
-		return fmt.Errorf("--rails %q; allowed: same and all", m.pairs.rails)
+	if m.config.Rails != mesh.SameRail && m.config.Rails != mesh.AllRails {
+		return fmt.Errorf("--rails %q; allowed: same and all", m.config.Rails)
 	}
-	if m.pairs.reach < 0 || m.pairs.reach > 0 && m.pairs.reach < time.Millisecond || m.pairs.reach > time.Hour {
-		return fmt.Errorf("--reach %v; allowed: 0, and 1ms to 1h", m.pairs.reach)
+	if m.config.Reach < 0 || m.config.Reach > 0 && m.config.Reach < time.Millisecond || m.config.Reach > time.Hour {
+		return fmt.Errorf("--reach %v; allowed: 0, and 1ms to 1h", m.config.Reach)
 	}
 	if m.out.form != "plain" && m.out.form != "slurm" {
 		return fmt.Errorf("--hosts-form %q; allowed: plain and slurm", m.out.form)
@@ -210,24 +209,21 @@ func (m *meshOptions) find(ctx context.Context) ([]mesh.Host, error) {
 
 // resolve waits until a name has as many addresses as it should.
 func (m *meshOptions) resolve(ctx context.Context) ([]string, error) {
-	end := time.Now().Add(m.patience)
+	end := time.Now().Add(m.config.Patience)
 	for {
 		addrs, err := net.DefaultResolver.LookupHost(ctx, m.from.service)
-		if err == nil && len(addrs) >= m.from.expect {
+		if err == nil && len(addrs) >= m.config.Expect {
 			slices.Sort(addrs)
 			return addrs, nil
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
 			if err == nil {
 				err = fmt.Errorf("%d addresses, --expect is %d; check that all agents are ready", len(addrs),
-					m.from.expect)
+					m.config.Expect)
 			}
-			return nil, fmt.Errorf("service %s, after %v: %w", m.from.service, m.patience, err)
+			return nil, fmt.Errorf("service %s, after %v: %w", m.from.service, m.config.Patience, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
-		}
+		tick.Wait(ctx, 200*time.Millisecond)
 	}
 }
 
@@ -244,37 +240,21 @@ func (v *invocation) mesh() *cobra.Command {
 
 // runMesh is rdmaperf mesh.
 func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr io.Writer) int {
-	for _, name := range []string{m.out.jsonFile, m.out.good, m.out.bad, m.out.unknown} {
-		if name == "" || m.from.ranked && m.from.place.Rank > 0 {
-			continue
-		}
-		if err := writable(name); err != nil {
-			say(stderr, err)
-			return exitFailure
-		}
+	t, err := m.prepare()
+	follows := m.from.ranked && m.from.place.Rank > 0
+	if err == nil && follows {
+		err = m.follow(ctx, t)
 	}
-	var t agent.Token
-	var err error
-	if m.from.launch == "" {
-		if t, err = agent.ReadToken(m.tokenFile); err != nil {
-			say(stderr, err)
-			return exitFailure
-		}
-	}
-	if m.from.ranked && m.from.place.Rank > 0 {
-		if err := m.follow(ctx, t); err != nil {
-			say(stderr, err)
-			return exitFailure
-		}
+	switch {
+	case err != nil:
+		say(stderr, err)
+		return exitFailure
+	case follows:
 		return exitOK
 	}
 	show := &meshProgress{w: stderr, every: isTerminal(stderr)}
-	c := mesh.Config{Program: program(), Order: schedule.Order(m.pairs.order), Bandwidth: m.bandwidth(),
-		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Beat: m.beat, Strict: m.from.strict,
-		Stall: m.stall, Outliers: m.limits, Expect: m.from.expect, Rounds: m.pairs.rounds,
-		Rails: mesh.Rails(m.pairs.rails),
-		Reach: m.pairs.reach, Confirm: m.pairs.confirm, CPUWait: m.cpuWait,
-		Until: m.pairs.until}
+	c := m.config
+	c.Program, c.Bandwidth, c.Latency, c.Token = program(), m.bandwidth(), m.latency(), t
 	show.hooks(&c)
 	var res *mesh.Result
 	switch {
@@ -285,14 +265,28 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 	case m.from.ranked:
 		res, err = m.lead(ctx, c, stderr)
 	default:
-		if c.Hosts, err = m.find(ctx); err != nil {
-			say(stderr, err)
-			return exitFailure
+		if c.Hosts, err = m.find(ctx); err == nil {
+			res, err = mesh.Run(ctx, c)
 		}
-		res, err = mesh.Run(ctx, c)
 	}
 	show.end()
 	return m.report(res, err, args, stdout, stderr)
+}
+
+// prepare returns the token, or why a mesh would be of no use.
+func (m *meshOptions) prepare() (t agent.Token, err error) {
+	for _, name := range []string{m.out.jsonFile, m.out.good, m.out.bad, m.out.unknown} {
+		if name == "" || m.from.ranked && m.from.place.Rank > 0 {
+			continue
+		}
+		if err := writable(name); err != nil {
+			return t, err
+		}
+	}
+	if m.from.launch == "" {
+		return agent.ReadToken(m.tokenFile)
+	}
+	return t, nil
 }
 
 // report prints a result, and returns the exit status.

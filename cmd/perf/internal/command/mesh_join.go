@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/launch"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -107,10 +109,9 @@ func reachable(a *net.TCPAddr) (list []string, err error) {
 	if err == nil && len(all) == 0 {
 		err = errors.New("this host has no address at which agents could reach it")
 	}
-	for _, p := range all {
-		list = append(list, net.JoinHostPort(p.Addr().String(), strconv.Itoa(a.Port)))
-	}
-	return list, err
+	return lists.Map(all, func(p netip.Prefix) string {
+		return net.JoinHostPort(p.Addr().String(), strconv.Itoa(a.Port))
+	}), err
 }
 
 // lead runs a mesh of the processes of srun or mpirun as their rank 0, which is also an agent.
@@ -127,7 +128,7 @@ func (m *meshOptions) lead(ctx context.Context, c mesh.Config, stderr io.Writer)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- m.agentOptions.join(ctx, c.Token, []string{own.String()}, m.patience) }()
+	go func() { ended <- m.agentOptions.join(ctx, c.Token, []string{own.String()}, m.config.Patience) }()
 	res, err := mesh.Run(ctx, c)
 	cancel()
 	if failed := <-ended; failed != nil {
@@ -142,7 +143,7 @@ func (m *meshOptions) follow(ctx context.Context, t agent.Token) error {
 	if err != nil {
 		return err
 	}
-	return m.agentOptions.join(ctx, t, addrs, max(m.patience, 30*time.Second))
+	return m.agentOptions.join(ctx, t, addrs, max(m.config.Patience, 30*time.Second))
 }
 
 // leaders returns where rank 0 may be.
@@ -160,9 +161,5 @@ func (m *meshOptions) leaders() ([]string, error) {
 	if len(names) == 0 {
 		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --join, the address of rank 0")
 	}
-	var addrs []string
-	for _, n := range names {
-		addrs = append(addrs, net.JoinHostPort(n, strconv.Itoa(m.port)))
-	}
-	return addrs, nil
+	return lists.Map(names, func(n string) string { return net.JoinHostPort(n, strconv.Itoa(m.port)) }), nil
 }

@@ -33,7 +33,7 @@ func (k *kubeOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&k.lease, "lease", "rdmaperf-mesh",
 		"`Lease` that a run with --job-from takes for its hosts: NAME, or NAMESPACE/NAME")
 	k.account, k.wait = kube.Account, time.Hour
-	f.Var((*seconds)(&k.wait), "lease-wait", "time to wait for the Lease while another run has it (0: none)")
+	f.Var(seconds(&k.wait), "lease-wait", "time to wait for the Lease while another run has it (0: none)")
 }
 
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -69,7 +69,7 @@ func (m *meshOptions) checkKube(f *pflag.FlagSet) error {
 		return fmt.Errorf("--job-from %.200q; allowed: the name of a CronJob", k.template)
 	case k.wait < 0:
 		return fmt.Errorf("--lease-wait %v; allowed: at least 0", k.wait)
-	case m.from.expect == 0:
+	case m.config.Expect == 0:
 		return fmt.Errorf("--expect 0 pods of --job-from; allowed: 2 to %d", mesh.MostHosts)
 	case m.tokenFile == "" || m.tokenFile == "-":
 		return errors.New("--job-from needs --token-file, a file of the same path in the agents' pods")
@@ -126,9 +126,9 @@ func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgr
 			show.say(fmt.Errorf("the Lease keeps other runs out for another %v: %w", kube.Duration, failed))
 		}
 	}()
+	args := []string{"serve", "--join", strings.Join(addrs, ","), "--token-file", m.tokenFile}
 	run := kube.Run{ID: id, Owner: os.Getenv(kube.RunEnv), UID: os.Getenv(kube.UIDEnv), Lease: lock.Label(),
-		Hosts: m.from.expect, Args: []string{"serve", "--join", strings.Join(addrs, ","), "--token-file", m.tokenFile}}
-	run.Args = append(run.Args, m.agentWords()...)
+		Hosts: m.config.Expect, Args: append(args, m.agentWords()...)}
 	job, err := template.Start(held, run, func(line string) { show.say(fmt.Errorf("agents: %s", line)) })
 	if err != nil {
 		return nil, err

@@ -15,20 +15,14 @@ import (
 
 type meshOptions struct {
 	agentOptions
-	kube     kubeOptions
-	from     meshHosts
-	pairs    meshPairs
-	out      meshOutput
-	beat     time.Duration
-	stall    time.Duration
-	cpuWait  float64
-	verb     string
-	size     uint64
-	latSize  uint64
-	limits   mesh.Outliers
-	test     wire.Params
-	timeout  time.Duration
-	patience time.Duration
+	kube    kubeOptions
+	from    meshHosts
+	out     meshOutput
+	config  mesh.Config // what needs nothing but a flag
+	verb    string
+	size    uint64
+	latSize uint64
+	test    wire.Params
 }
 
 // meshHosts is where the hosts come from.
@@ -36,23 +30,11 @@ type meshHosts struct {
 	hosts    []string
 	hostfile string
 	service  string
-	expect   int
 	launch   string
 	listen   string
 	join     string
-	strict   bool
 	place    roster.Place // of this process among those that a launcher started
 	ranked   bool         // it has one, and the others are its hosts
-}
-
-// meshPairs is which pairs are measured, and when.
-type meshPairs struct {
-	order   string
-	rounds  int
-	until   float64
-	rails   string
-	reach   time.Duration
-	confirm bool
 }
 
 // meshOutput has the forms and files of the output.
@@ -70,14 +52,15 @@ type meshOutput struct {
 func (m *meshOptions) flags(f *pflag.FlagSet) {
 	f.SortFlags = false
 	m.hostFlags(f)
-	m.pairs.flags(f)
+	m.pairFlags(f)
 	m.out.flags(f)
 	m.testFlags(f)
-	m.timeout, m.patience, m.beat = 30*time.Second, 10*time.Second, agent.DefaultBeat
-	f.Var((*seconds)(&m.timeout), "timeout", "time for a test to begin, and for an agent to answer a dial")
-	f.Var((*seconds)(&m.patience), "retry",
+	c := &m.config
+	c.Timeout, c.Patience, c.Beat = 30*time.Second, 10*time.Second, agent.DefaultBeat
+	f.Var(seconds(&c.Timeout), "timeout", "time for a test to begin, and for an agent to answer a dial")
+	f.Var(seconds(&c.Patience), "retry",
 		"time for which agents are dialed, or without another one that dials in, until the rest is given up")
-	f.Var((*seconds)(&m.beat), "heartbeat", "time between heartbeats of agents: without three of them a host is lost")
+	f.Var(seconds(&c.Beat), "heartbeat", "time between heartbeats of agents: without three of them a host is lost")
 	m.agentOptions.flags(f)
 	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%", "until": "0",
 		"cpu-wait": "10%"} {
@@ -94,28 +77,28 @@ func (m *meshOptions) hostFlags(f *pflag.FlagSet) {
 	f.StringVar(&m.from.listen, "listen", "",
 		"`address:port` where agents dial in (default: any port of all addresses)")
 	f.StringVar(&m.from.join, "join", "", "`address` of rank 0, for the others: HOST or HOST:PORT (default: of Slurm)")
-	f.IntVar(&m.from.expect, "expect", 0, "number of `hosts` to wait for (default: as the launcher says)")
-	f.BoolVar(&m.from.strict, "strict-hosts", false,
+	f.IntVar(&m.config.Expect, "expect", 0, "number of `hosts` to wait for (default: as the launcher says)")
+	f.BoolVar(&m.config.Strict, "strict-hosts", false,
 		"measure nothing unless all hosts come, with this token and release")
 }
 
-func (m *meshPairs) flags(f *pflag.FlagSet) {
-	f.StringVar(&m.order, "order", string(schedule.Rounds),
+func (m *meshOptions) pairFlags(f *pflag.FlagSet) {
+	c := &m.config
+	f.StringVar((*string)(&c.Order), "order", string(schedule.Rounds),
 		"`order` of the pairs: rounds (disjoint pairs at the same time), single (one at a time), all (all at once), "+
 			"ring (each host to the next), incast (all others to one host, each in turn), outcast (the reverse) or "+
 			"bisection (one half to the other)")
-	f.IntVar(&m.rounds, "rounds", 0, "`number` of other hosts that each host is measured with (default: all)")
-	until := percent(0)
-	f.Var(&until, "until", "measure more rounds until a NIC with less bandwidth, or more latency, by this `share` "+
-		"would be named in 95% of runs; --slow is then half of it, unless it is given")
-	f.StringVar(&m.rails, "rails", string(mesh.SameRail),
+	f.IntVar(&c.Rounds, "rounds", 0, "`number` of other hosts that each host is measured with (default: all)")
+	f.Var(percent(&c.Until), "until", "measure more rounds until a NIC with less bandwidth, or more latency, by this "+
+		"`share` would be named in 95% of runs; --slow is then half of it, unless it is given")
+	f.StringVar((*string)(&c.Rails), "rails", string(mesh.SameRail),
 		"which `NICs` of two hosts: same (of the same name) or all "+
 			"(each with each)")
-	m.reach = 3 * time.Second
-	f.Var((*seconds)(&m.reach), "reach",
+	c.Reach = 3 * time.Second
+	f.Var(seconds(&c.Reach), "reach",
 		"time for a first small message between each two NICs, before anything is "+
 			"measured; one that reaches nobody is named and left out (0: no such message)")
-	f.BoolVar(&m.confirm, "confirm", false,
+	f.BoolVar(&c.Confirm, "confirm", false,
 		"measure slow hosts again, alone and with good ones, and slow pairs, and "+
 			"compare them with pairs of good ones alone")
 }
@@ -134,21 +117,21 @@ func (m *meshOutput) flags(f *pflag.FlagSet) {
 func (m *meshOptions) testFlags(f *pflag.FlagSet) {
 	f.StringVar(&m.verb, "verb", "write", "`verb`: write, read or send")
 	m.size, m.latSize = 64<<10, 2
-	f.VarP((*size)(&m.size), "size", "s", "message size of the bandwidth tests")
-	f.Var((*size)(&m.latSize), "lat-size", "message size of the latency tests")
+	f.VarP(size(&m.size), "size", "s", "message size of the bandwidth tests")
+	f.Var(size(&m.latSize), "lat-size", "message size of the latency tests")
 	f.Uint64VarP(&m.test.Iters, "iters", "n", 1000, "`messages` per test")
-	f.VarP((*seconds)(&m.test.Duration), "duration", "D", "run time of each test, instead of a number of messages")
+	f.VarP(seconds(&m.test.Duration), "duration", "D", "run time of each test, instead of a number of messages")
 	f.IntVarP(&m.test.QPs, "qp", "q", 1, "number of `queue pairs` of the bandwidth tests")
-	share := percent(0.1)
-	f.Var(&share, "slow", "smallest distance of a slow figure from the median of its group, as a `share`")
-	f.Float64Var(&m.limits.Deviations, "deviations", 5,
+	c := &m.config
+	c.Outliers.Share, c.CPUWait, c.Stall = 0.1, starve.Limit, time.Second
+	f.Var(percent(&c.Outliers.Share), "slow",
+		"smallest distance of a slow figure from the median of its group, as a `share`")
+	f.Float64Var(&c.Outliers.Deviations, "deviations", 5,
 		"smallest distance of a slow figure from the median, in median absolute `deviations`")
-	m.stall = time.Second
-	f.Var((*seconds)(&m.stall), "stall",
+	f.Var(seconds(&c.Stall), "stall",
 		"time after which a host that stands still, or a message of a latency test, is named; 0: none is")
-	wait := percent(starve.Limit)
-	f.Var(&wait, "cpu-wait", "largest `share` of a test's time that its threads may wait for CPUs (run delay, steal, "+
-		"throttling); one that waits longer is repeated, and then compared with nothing (0: any)")
+	f.Var(percent(&c.CPUWait), "cpu-wait", "largest `share` of a test's time that its threads may wait for CPUs (run "+
+		"delay, steal, throttling); one that waits longer is repeated, and then compared with nothing (0: any)")
 	f.BoolVar(&m.out.failSlow, "fail-slow", false,
 		"exit with 3 if a host or pair is slow, or stood still, or else with 4 "+
 			"if a host is unknown")

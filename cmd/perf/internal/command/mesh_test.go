@@ -256,8 +256,8 @@ func TestMeshOptionsWin(t *testing.T) {
 			"--job-from x --expect 2 --token-file f"} {
 			if m, err := meshLine(strings.Fields(line), env); err != nil || m.from.ranked ||
 				m.from.place != roster.Nowhere ||
-				strings.HasPrefix(line, "--hosts") && m.from.expect != 0 {
-				t.Errorf("%s with %v: %v, ranked %v, expects %d", line, env, err, m.from.ranked, m.from.expect)
+				strings.HasPrefix(line, "--hosts") && m.config.Expect != 0 {
+				t.Errorf("%s with %v: %v, ranked %v, expects %d", line, env, err, m.from.ranked, m.config.Expect)
 			}
 		}
 	}

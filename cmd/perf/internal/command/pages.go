@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
 
@@ -38,12 +39,12 @@ func (v *invocation) report() *cobra.Command {
 		}
 		return nil
 	}
-	c.Run = func(_ *cobra.Command, files []string) { v.code = runReport(files, *out, v.stdout, v.stderr) }
+	c.Run = func(_ *cobra.Command, files []string) { v.end(exitOK, runReport(files, *out, v.stdout)) }
 	return c
 }
 
 // runReport is rdmaperf report.
-func runReport(files []string, out string, stdout, stderr io.Writer) int {
+func runReport(files []string, out string, stdout io.Writer) error {
 	runs := make([]report.Named, len(files))
 	for i, name := range files {
 		s, err := readSaved(name)
@@ -56,24 +57,16 @@ func runReport(files []string, out string, stdout, stderr io.Writer) int {
 			err = fmt.Errorf("%s: is an input; give another output file (-o)", name)
 		}
 		if err != nil {
-			say(stderr, err)
-			return exitFailure
+			return err
 		}
 		runs[i] = report.Named{Name: filepath.Base(name), Saved: s}
 	}
 	rename(runs, files)
 	write := func(w io.Writer) error { return report.HTML(w, runs, program(), time.Now()) }
-	var err error
 	if out == "-" {
-		err = write(stdout)
-	} else {
-		err = save(out, write)
+		return write(stdout)
 	}
-	if err != nil {
-		say(stderr, err)
-		return exitFailure
-	}
-	return exitOK
+	return save(out, write)
 }
 
 // rename gives runs whose files have the same name the parts of their paths in which they differ.
@@ -86,10 +79,9 @@ func rename(runs []report.Named, paths []string) {
 		if len(same) == 1 {
 			continue
 		}
-		var parts [][]string
-		for _, i := range same {
-			parts = append(parts, strings.Split(filepath.ToSlash(filepath.Clean(paths[i])), "/"))
-		}
+		parts := lists.Map(same, func(i int) []string {
+			return strings.Split(filepath.ToSlash(filepath.Clean(paths[i])), "/")
+		})
 		common := 0
 		for differs := false; !differs; {
 			for _, p := range parts {

@@ -215,10 +215,10 @@ func (o *options) setOutput(*pflag.FlagSet) error {
 // setLimits completes the limits, and returns why this end has none of those, or nil.
 func (o *options) setLimits(f *pflag.FlagSet) error {
 	c, g := &o.asked, &o.given
-	o.limits = measure.Limits{MinBits: float64(g.bandwidth) * measure.Units(c.Report.Gbits), MiB: g.bandwidth > 0 &&
+	o.limits = measure.Limits{MinBits: g.bandwidth * measure.Units(c.Report.Gbits), MiB: g.bandwidth > 0 &&
 		!c.Report.Gbits,
-		EachBits: float64(g.each.limit) * 1e9, EachOf: uint64(g.each.of),
-		MinRate: float64(g.rate) * 1e6, MaxP50Ns: float64(g.median) * 1e3, MaxP99Ns: float64(g.p99) * 1e3}
+		EachBits: g.each.limit * 1e9, EachOf: g.each.of,
+		MinRate: g.rate * 1e6, MaxP50Ns: g.median * 1e3, MaxP99Ns: g.p99 * 1e3}
 	slow := o.limits.MinBits > 0 || o.limits.MinRate > 0 || o.limits.EachBits > 0
 	late := o.limits.MaxP50Ns > 0 || o.limits.MaxP99Ns > 0
 	switch {

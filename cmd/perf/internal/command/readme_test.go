@@ -10,10 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // A page is Markdown by section: the text below each heading.

@@ -77,9 +77,9 @@ func (v *invocation) selftest() *cobra.Command {
 	}
 	c.Run = func(c *cobra.Command, _ []string) {
 		if *child {
-			v.code = runChild(c.Context(), v.stderr)
+			v.end(exitOK, selftest.Child(c.Context(), os.Stdin, os.Stdout)) // the process of a step
 		} else {
-			v.code = runSelftest(c.Context(), opt, v.stdout, v.stderr)
+			v.end(runSelftest(c.Context(), opt, v.stdout))
 		}
 	}
 	return c
@@ -105,21 +105,11 @@ func (o *selftestOptions) check(words []string) error {
 	return nil
 }
 
-// runChild is the process of a step.
-func runChild(ctx context.Context, stderr io.Writer) int {
-	if err := selftest.Child(ctx, os.Stdin, os.Stdout); err != nil {
-		say(stderr, err)
-		return exitFailure
-	}
-	return exitOK
-}
-
 // runSelftest is rdmaperf selftest.
-func runSelftest(ctx context.Context, opt selftestOptions, stdout, stderr io.Writer) int {
+func runSelftest(ctx context.Context, opt selftestOptions, stdout io.Writer) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
-		say(stderr, err)
-		return exitFailure
+		return exitFailure, err
 	}
 	start := func(ctx context.Context) *exec.Cmd { return exec.CommandContext(ctx, self, "selftest", "--child") }
 	r, err := selftest.Run(ctx, opt.Options, program(), start, func(s *selftest.Step) {
@@ -128,8 +118,7 @@ func runSelftest(ctx context.Context, opt selftestOptions, stdout, stderr io.Wri
 		}
 	})
 	if err != nil {
-		say(stderr, err)
-		return exitFailure
+		return exitFailure, err
 	}
 	write := func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -148,13 +137,12 @@ func runSelftest(ctx context.Context, opt selftestOptions, stdout, stderr io.Wri
 		err = errors.Join(err, save(opt.file, write))
 	}
 	if err = errors.Join(err, ctx.Err()); err != nil {
-		say(stderr, err)
-		return exitFailure
+		return exitFailure, err
 	}
 	if r.Failed > 0 {
-		return exitError
+		return exitError, nil
 	}
-	return exitOK
+	return exitOK, nil
 }
 
 // count reads a number such as 1000 or 1e8.

@@ -83,7 +83,7 @@ func (a *agentOptions) ownFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.joins, "join", false, "dial an rdmaperf mesh, which listens at RDMAPERF_JOIN, or at the address "+
 		"behind --join")
 	a.waits = 30 * time.Second
-	f.Var((*seconds)(&a.waits), "retry", "time for which the mesh of --join is tried")
+	f.Var(seconds(&a.waits), "retry", "time for which the mesh of --join is tried")
 	f.StringArrayVar(&a.stock, "stock", nil, "keep a server for perftest clients of this `test`, one at a time, "+
 		"such as \"write bw -s 8M -p 18515\"; repeatable")
 }
@@ -202,12 +202,12 @@ func (v *invocation) serve() *cobra.Command {
 		}
 		return err
 	}
-	c.Run = func(c *cobra.Command, _ []string) { v.code = runServe(c.Context(), &a, list, v.stderr) }
+	c.Run = func(c *cobra.Command, _ []string) { v.end(exitOK, runServe(c.Context(), &a, list, v.stderr)) }
 	return c
 }
 
 // runServe is rdmaperf serve.
-func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr io.Writer) int {
+func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr io.Writer) error {
 	t, err := agent.ReadToken(a.tokenFile)
 	switch {
 	case err == nil && a.joins:
@@ -220,11 +220,7 @@ func runServe(ctx context.Context, a *agentOptions, list []agent.Stock, stderr i
 	case len(list) > 0 && a.tokenFile == "" && os.Getenv(agent.TokenEnv) == "":
 		err = serveStock(ctx, a.bind, list, agent.Notify, logTo(stderr))
 	}
-	if err != nil {
-		say(stderr, err)
-		return exitFailure
-	}
-	return exitOK
+	return err
 }
 
 // meshAddresses returns where the mesh listens.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
 // retryDevice is the time between two attempts to use a device that is not there.
@@ -37,10 +38,8 @@ func (a *agentOptions) await(ctx context.Context, log func(string, ...any)) (*ag
 				return nil, child, err
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !tick.Wait(ctx, retryDevice) {
 			return nil, child, nil
-		case <-time.After(retryDevice):
 		}
 	}
 }

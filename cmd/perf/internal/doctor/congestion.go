@@ -37,8 +37,7 @@ func (x *examination) congestion(d *Device, p hostfacts.Port, name string, l *Li
 	if err == nil {
 		w.dcb(d, port, l)
 	}
-	f := Finding{Severity: OK, Subject: name, Check: "qos", Text: strings.Join(w.seen, ", "),
-		Evidence: strings.Join(w.from, "; ")}
+	f := Finding{Subject: name, Check: "qos", Text: strings.Join(w.seen, ", "), Evidence: strings.Join(w.from, "; ")}
 	if len(l.Lossless) == 0 {
 		f.Severity, f.Text = Note, "PFC, ECN and trust cannot be told: the driver reports none"
 		if err != nil {
@@ -205,33 +204,30 @@ func (w *flow) judge(f *Finding, l *Link) {
 	}
 	switch {
 	case w.tagged && w.trust == "pcp" && !marked && !off:
-		f.Severity = Note
-		f.Text = "the port trusts the PCP of VLAN tags: only packets of " + l.Netdev + " have priorities"
+		f.is(Note, "", "the port trusts the PCP of VLAN tags: only packets of %s have priorities", l.Netdev)
 	case (w.order || w.trust == "pcp") && !marked && !off:
-		f.Severity, f.Text = Warning, "the port trusts "+trusts+", but RoCE v2 marks the DSCP"
-		f.Remedy = "mlnx_qos -i " + w.netdev + " --trust dscp    # or: dcb app add dev " + w.netdev + " dscp-prio 26:3"
+		f.is(Warning, "mlnx_qos -i "+w.netdev+" --trust dscp    # or: dcb app add dev "+w.netdev+" dscp-prio 26:3",
+			"the port trusts %s, but RoCE v2 marks the DSCP", trusts)
 		if w.order {
 			f.Remedy = "dcb apptrust set dev " + w.netdev + " order dscp pcp"
 		}
 	case off && w.ecnRead && !w.ecn:
-		f.Severity, f.Text = Warning, "neither PFC nor ECN is on: a congested switch drops packets"
-		f.Remedy = "mlnx_qos -i " + w.netdev + " --pfc 0,0,0,1,0,0,0,0"
+		f.is(Warning, "mlnx_qos -i "+w.netdev+" --pfc 0,0,0,1,0,0,0,0",
+			"neither PFC nor ECN is on: a congested switch drops packets")
 	case off && !w.ecnRead:
-		f.Severity = Note
-		f.Text = "PFC is off for all priorities, and whether ECN is on cannot be told: without both a congested " +
-			"switch drops packets"
-		f.Remedy = "dcb pfc set dev " + w.netdev + " prio-pfc 3:on    # if the switch has PFC for this priority"
+		f.is(Note, "dcb pfc set dev "+w.netdev+" prio-pfc 3:on    # if the switch has PFC for this priority",
+			"PFC is off for all priorities, and whether ECN is on cannot be told: without both a congested switch "+
+				"drops packets")
 	case !off && w.pfc != "" && marked && w.dscp != nil && known && !w.lossless(priority):
-		f.Severity = Note
-		f.Text = fmt.Sprintf("packets of traffic class %d (DSCP %d) get priority %d, which has no PFC", w.class,
-			w.class>>2, priority)
+		f.is(Note, "", "packets of traffic class %d (DSCP %d) get priority %d, which has no PFC", w.class, w.class>>2,
+			priority)
 		if dscp, ok := w.better(); ok {
 			f.Remedy = fmt.Sprintf("rdmaperf ... --tclass %d    # DSCP %d has priority %d. NCCL_IB_TC=%d",
 				dscp<<2, dscp, w.dscp[dscp], dscp<<2)
 		}
 	case w.ecnRead && !w.ecn:
-		f.Severity, f.Text = Note, "ECN is off for some priority"
-		f.Remedy = "echo 1 > /sys/class/net/" + w.netdev + "/ecn/roce_np/enable/3    # and roce_rp"
+		f.is(Note, "echo 1 > /sys/class/net/"+w.netdev+"/ecn/roce_np/enable/3    # and roce_rp",
+			"ECN is off for some priority")
 	}
 }
 

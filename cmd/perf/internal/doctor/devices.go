@@ -132,16 +132,14 @@ func (x *examination) numa(d *Device) {
 	f := Finding{Subject: d.Name, Check: "numa", Evidence: x.sysfs().ClassDir() + "/" + d.Name + "/device/numa_node"}
 	switch {
 	case d.NUMANode < 0 && count > 1:
-		f.Severity, f.Text = Warning,
-			fmt.Sprintf("the host has %d NUMA nodes and does not report the node of the device",
-				count)
-		f.Remedy = "dmesg | grep -i numa    # firmware settings of the slot"
+		f.is(Warning, "dmesg | grep -i numa    # firmware settings of the slot",
+			"the host has %d NUMA nodes and does not report the node of the device", count)
 		if d.Function != hostfacts.PF || virtual[d.Driver] {
 			f.Severity, f.Remedy = Note, "" // the hypervisor's business
 		}
 	case d.NUMANode >= 0 && count > 1:
-		f.Severity, f.Text = Note, fmt.Sprintf("the device is on NUMA node %d of %d", d.NUMANode, count)
-		f.Remedy = fmt.Sprintf("numactl --cpunodebind=%d --membind=%d rdmaperf ...", d.NUMANode, d.NUMANode)
+		f.is(Note, fmt.Sprintf("numactl --cpunodebind=%d --membind=%[1]d rdmaperf ...", d.NUMANode),
+			"the device is on NUMA node %d of %d", d.NUMANode, count)
 	default:
 		return
 	}

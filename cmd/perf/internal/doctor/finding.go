@@ -50,6 +50,11 @@ type Finding struct {
 	Remedy   string   `json:"remedy,omitempty"`   // the command that mends it
 }
 
+// is sets how bad it is, what was found, and the command that mends it.
+func (f *Finding) is(s Severity, remedy, text string, args ...any) {
+	f.Severity, f.Remedy, f.Text = s, remedy, fmt.Sprintf(text, args...)
+}
+
 // Device is a device, and how its ports are connected.
 type Device struct {
 	hostfacts.Device

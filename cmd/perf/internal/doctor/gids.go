@@ -86,13 +86,13 @@ func noGID(d *Device, p hostfacts.Port, name, evidence string, t *table) Finding
 	case !p.Active():
 		f.Severity = Note // the port's finding is the cause
 	case len(c) == 0:
-		f.Text = "the GID table is empty: nothing can be addressed"
-		f.Remedy = "ip addr add ADDRESS/PREFIX dev NETDEV    # each address of the port's interface makes an entry"
+		f.is(Error, "ip addr add ADDRESS/PREFIX dev NETDEV    # each address of the port's interface makes an entry",
+			"the GID table is empty: nothing can be addressed")
 		if p.LinkLayer != hostfacts.Ethernet {
 			f.Remedy = "systemctl start opensm    # the subnet manager's prefix makes the entry"
 		}
 	case c[0].Type < hostfacts.GIDTypeIB:
-		f.Severity, f.Text, f.Remedy = OK, c[0].Unusable(), ""
+		f.is(OK, "", "%s", c[0].Unusable())
 	case t.byMAC() != "":
 		f.Remedy = "ip addr add ADDRESS/PREFIX dev " + t.byMAC()
 	case foreigners(t.list) > 0:
@@ -130,19 +130,16 @@ func (x *examination) bestGID(d *Device, p hostfacts.Port, name, evidence string
 	}
 	switch {
 	case e.Type == hostfacts.GIDTypeRoCEv1:
-		f.Severity = Warning
-		f.Text = fmt.Sprintf("the best GID, %d, is RoCE v1, which no router forwards and no RoCE v2 peer accepts",
-			e.Index)
-		f.Remedy = "ip addr show dev " + e.Netdev +
-			"    # RoCE v2 needs roce_enable of the driver: devlink dev param show"
+		f.is(Warning, "ip addr show dev "+e.Netdev+
+			"    # RoCE v2 needs roce_enable of the driver: devlink dev param show",
+			"the best GID, %d, is RoCE v1, which no router forwards and no RoCE v2 peer accepts", e.Index)
 		if netdev := t.byMAC(); netdev != "" {
 			f.Remedy = "ip addr add ADDRESS/PREFIX dev " + netdev
 		}
 	case e.Type == hostfacts.GIDTypeRoCEv2 &&
 		(e.Scope == hostfacts.ScopeLinkLocal || e.Scope == hostfacts.ScopeIPv4LinkLocal):
-		f.Severity = Warning
-		f.Text = fmt.Sprintf("the best GID, %d, is link-local: no router forwards it", e.Index)
-		f.Remedy = "ip addr add ADDRESS/PREFIX dev " + e.Netdev
+		f.is(Warning, "ip addr add ADDRESS/PREFIX dev "+e.Netdev,
+			"the best GID, %d, is link-local: no router forwards it", e.Index)
 	}
 	x.add(f)
 

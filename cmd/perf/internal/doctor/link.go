@@ -34,9 +34,8 @@ func (x *examination) link(d *Device, p hostfacts.Port, name string) {
 	same.network = ""
 	switch board := x.fastest[same]; {
 	case slow && ib && speed == "SDR" && x.before(m.Kernel):
-		f.Severity, f.Remedy = Note, "mlxlink -d "+d.PCIAddress
-		f.Text = fmt.Sprintf("the rate cannot be told: Linux %s prints that of SDR for speeds newer than itself",
-			x.Kernel)
+		f.is(Note, "mlxlink -d "+d.PCIAddress,
+			"the rate cannot be told: Linux %s prints that of SDR for speeds newer than itself", x.Kernel)
 	case slow:
 		f.Text = fmt.Sprintf("the link came up at %s; ports of a %s have up to %d Gb/s", p.Rate, m.Name, m.PortGbps)
 	case ib && n > 0 && n < lanes[speed]:
@@ -45,12 +44,9 @@ func (x *examination) link(d *Device, p hostfacts.Port, name string) {
 	case p.RateBits < rail:
 		f.Text = fmt.Sprintf("the link came up at %s; another port of this model here has %d Gb/s", p.Rate, rail/1e9)
 	case p.RateBits < board:
-		f.Severity, f.Remedy = Note, ""
-		f.Text = fmt.Sprintf("the link came up at %s; a port of this model on another network has %d Gb/s", p.Rate,
-			board/1e9)
+		f.is(Note, "", "the link came up at %s; a port of this model on another network has %d Gb/s", p.Rate, board/1e9)
 	default:
-		f.Severity, f.Remedy = OK, ""
-		f.Text = "the rate is that of the other ports of this board, and one that the model's cables have"
+		f.is(OK, "", "the rate is that of the other ports of this board, and one that the model's cables have")
 	}
 	x.add(f)
 }
@@ -147,21 +143,21 @@ func (x *examination) errorsOf(name, where string, before, after counted) {
 	slices.Sort(rising)
 	slices.Sort(old)
 	slices.Sort(full)
-	f := Finding{Subject: name, Check: "errors", Evidence: where,
-		Remedy: "ibqueryerrors; ethtool -S NETDEV    # which counter rises under load"}
+	f := Finding{Subject: name, Check: "errors", Evidence: where}
+	const under = "ibqueryerrors; ethtool -S NETDEV    # which counter rises under load"
 	switch {
 	case len(seen) == 0:
-		f.Severity, f.Text, f.Remedy = Note, "the port shows no counters of errors, as in containers: not checked", ""
+		f.is(Note, "", "the port shows no counters of errors, as in containers: not checked")
 	case len(rising) > 0:
-		f.Severity, f.Text = Warning, "errors occur now: "+strings.Join(rising, "; ")
+		f.is(Warning, under, "errors occur now: %s", strings.Join(rising, "; "))
 	case len(full) > 0:
-		f.Severity, f.Text = Warning, "counters are full, so new errors do not show: "+strings.Join(full, ", ")
 		dev, port, _ := strings.Cut(name, "/")
-		f.Remedy = "perfquery -C " + dev + " -P " + port + " -R    # sets them to zero; then look again under load"
+		f.is(Warning, "perfquery -C "+dev+" -P "+port+" -R    # sets them to zero; then look again under load",
+			"counters are full, so new errors do not show: %s", strings.Join(full, ", "))
 	case len(old) > 0:
-		f.Severity, f.Text = Note, "errors since the driver was loaded: "+strings.Join(old, ", ")
+		f.is(Note, under, "errors since the driver was loaded: %s", strings.Join(old, ", "))
 	default:
-		f.Text, f.Remedy = "no errors since the driver was loaded", ""
+		f.Text = "no errors since the driver was loaded"
 	}
 	x.add(f)
 }

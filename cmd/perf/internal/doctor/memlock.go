@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/hostfacts"
@@ -25,8 +24,8 @@ func (x *examination) memlock() {
 	}
 	switch {
 	case own != nil && m.Allows(wantLocked):
-		f.Severity, f.Text = Warning, fmt.Sprintf("%d MiB of memory cannot be registered", wantLocked>>20)
-		f.Evidence, f.Remedy = own.Error(), "ulimit -l unlimited"
+		f.is(Warning, "ulimit -l unlimited", "%d MiB of memory cannot be registered", wantLocked>>20)
+		f.Evidence = own.Error()
 	case !m.Known:
 		return
 	case limit == hostfacts.NoLimit:
@@ -35,13 +34,12 @@ func (x *examination) memlock() {
 		f.Text = "CAP_IPC_LOCK: the limit does not apply to this process"
 		f.Evidence += "; CapEff in " + x.Facts.ProcPath("self", "status")
 	case limit < wantLocked:
-		f.Severity = Warning
+		f.is(Warning, "ulimit -l unlimited    # for good: '* - memlock unlimited' in "+
+			"/etc/security/limits.d/rdma.conf, LimitMEMLOCK=infinity in a unit",
+			"at most %d KiB of memory may be registered", limit>>10)
 		if limit <= 64<<10 {
 			f.Severity = Error
 		}
-		f.Text = fmt.Sprintf("at most %d KiB of memory may be registered", limit>>10)
-		f.Remedy = "ulimit -l unlimited    # for good: '* - memlock unlimited' in /etc/security/limits.d/rdma.conf, " +
-			"LimitMEMLOCK=infinity in a unit"
 		if x.Container != "" {
 			f.Remedy = "start the container with --ulimit memlock=-1 or --cap-add=IPC_LOCK"
 		}
@@ -54,9 +52,7 @@ func (x *examination) memlock() {
 			}
 		}
 	default:
-		f.Severity = Note
-		f.Text = fmt.Sprintf("at most %d MiB of memory may be registered", limit>>20)
-		f.Remedy = "ulimit -l unlimited"
+		f.is(Note, "ulimit -l unlimited", "at most %d MiB of memory may be registered", limit>>20)
 	}
 	x.add(f)
 }

@@ -68,17 +68,14 @@ func (x *examination) pcie(d *Device) {
 	case !(p.Speed > 0) || p.Width < 1 || virtual[d.Driver]:
 		f.Severity, f.Text = Note, "PCIe link width and speed not known, as for a virtual function"
 	case c.port > c.bits, below && c.need > c.bits:
-		f.Severity = Warning
-		f.Text = fmt.Sprintf("PCIe carries %d Gb/s, the ports %d", c.bits/1e9, c.need/1e9)
-		f.Remedy = "lspci -vv -s " + d.PCIAddress +
-			" | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS"
+		f.is(Warning, "lspci -vv -s "+d.PCIAddress+
+			" | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS",
+			"PCIe carries %d Gb/s, the ports %d", c.bits/1e9, c.need/1e9)
 	case c.need > c.bits:
-		f.Severity = Note
-		f.Text = fmt.Sprintf("the ports have %d Gb/s together, more than the %d of the card's own PCIe link",
-			c.need/1e9, c.bits/1e9)
+		f.is(Note, "", "the ports have %d Gb/s together, more than the %d of the card's own PCIe link", c.need/1e9,
+			c.bits/1e9)
 	case below:
-		f.Severity = Note
-		f.Text = fmt.Sprintf("the PCIe link runs below the maximum of the device: %v GT/s x%d of %v GT/s x%d; it "+
+		f.is(Note, "", "the PCIe link runs below the maximum of the device: %v GT/s x%d of %v GT/s x%d; it "+
 			"carries %d Gb/s, the ports %d", p.Speed, p.Width, p.MaxSpeed, p.MaxWidth, c.bits/1e9, c.need/1e9)
 	default:
 		f.Text = fmt.Sprintf("PCIe %v GT/s x%d, %d Gb/s", p.Speed, p.Width, p.Bits()/1e9)
@@ -97,9 +94,8 @@ func (x *examination) iommu() {
 		f := Finding{Subject: dev, Check: "iommu", Text: "the IOMMU passes the addresses of the device through",
 			Evidence: fmt.Sprintf("%s/kernel/iommu_groups/%s/type: %s", x.sysfs(), g.Name, g.Kind)}
 		if g.Kind != hostfacts.IOMMUIdentity {
-			f.Severity, f.Text = Warning,
-				"the IOMMU translates the device's addresses: registration is slower, and transfers may be"
-			f.Remedy = "boot with iommu=pt    # intel_iommu=on iommu=pt on Intel"
+			f.is(Warning, "boot with iommu=pt    # intel_iommu=on iommu=pt on Intel",
+				"the IOMMU translates the device's addresses: registration is slower, and transfers may be")
 		}
 		x.add(f)
 	}

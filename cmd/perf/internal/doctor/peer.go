@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
 const (
@@ -51,10 +53,7 @@ func Serve(ctx context.Context, l net.Listener, examine func() *Report) error {
 			return err
 		}
 		if err != nil { // out of descriptors, perhaps
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-ctx.Done():
-			}
+			tick.Wait(ctx, 100*time.Millisecond)
 			continue
 		}
 		select {

@@ -33,8 +33,8 @@ func (x *examination) pkeys(d *Device, p hostfacts.Port, name string) {
 	case len(keys) == 0:
 		return
 	case len(all) == 0:
-		f.Severity, f.Text = Error, "the port is in no partition: all its P_Keys are empty"
-		f.Remedy = "partitions.conf of opensm, or UFM    # add the port's GUID to a partition"
+		f.is(Error, "partitions.conf of opensm, or UFM    # add the port's GUID to a partition",
+			"the port is in no partition: all its P_Keys are empty")
 	case full == "":
 		f.Severity, f.Text = Warning, "only a limited member of its partitions: limited members cannot reach each other"
 		f.Remedy = "partitions.conf of opensm, or UFM    # GUID=full"

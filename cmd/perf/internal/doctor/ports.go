@@ -55,12 +55,11 @@ func (x *examination) port(d *Device, p hostfacts.Port, l *Link) {
 		Evidence: fmt.Sprintf("%s/%s/ports/%d/state", x.sysfs().ClassDir(), d.Name, p.Number)}
 	if !p.Active() {
 		why, remedy := x.down(d, p)
-		f.Severity, f.Text = Warning, fmt.Sprintf("the port is %s (%s)%s", p.StateName, p.PhysStateName, why)
+		f.is(Warning, remedy, "the port is %s (%s)%s", p.StateName, p.PhysStateName, why)
 		f.Evidence += ": " + p.StateName
 		if why != "" {
 			f.Evidence += ", node_guid: " + d.NodeGUID
 		}
-		f.Remedy = remedy
 	}
 	x.add(f)
 	x.link(d, p, name)
@@ -95,32 +94,24 @@ func (x *examination) mtu(d *Device, name string, l *Link) {
 		return
 	}
 	l.NetdevMTU = n.MTU
-	fits := largestMTU(n.MTU)
+	fits, larger := largestMTU(n.MTU), fmt.Sprintf("ip link set dev %s mtu %d", n.Name, l.MTU+headers+8)
 	f := Finding{Subject: name, Check: "mtu", Text: fmt.Sprintf("active MTU %d", l.MTU),
 		Evidence: fmt.Sprintf("%s/class/net/%s/mtu: %d, active MTU of the port: %d", x.sysfs(), n.Name, n.MTU, l.MTU)}
 	switch {
 	case l.MTU == 0:
 		return // it could not be opened
 	case l.MTU > fits && l.MTU+minHeaders <= n.MTU:
-		f.Severity = Warning
-		f.Text = fmt.Sprintf("active MTU %d leaves %d of the %d bytes of %s for headers, which may need %d", l.MTU,
+		f.is(Warning, larger, "active MTU %d leaves %d of the %d bytes of %s for headers, which may need %d", l.MTU,
 			n.MTU-l.MTU, n.MTU, n.Name, headers)
-		f.Remedy = fmt.Sprintf("ip link set dev %s mtu %d", n.Name, l.MTU+headers+8)
 	case l.MTU > fits:
-		f.Severity = Error
-		f.Text = fmt.Sprintf("active MTU %d does not fit into the %d bytes of %s: large messages are lost", l.MTU,
-			n.MTU,
+		f.is(Error, larger, "active MTU %d does not fit into the %d bytes of %s: large messages are lost", l.MTU, n.MTU,
 			n.Name)
-		f.Remedy = fmt.Sprintf("ip link set dev %s mtu %d", n.Name, l.MTU+headers+8)
 	case l.MTU < fits:
-		f.Severity = Warning
-		f.Text = fmt.Sprintf("active MTU %d, although %d fits into the %d bytes of %s", l.MTU, fits, n.MTU, n.Name)
-		f.Remedy = "ip link set dev " + n.Name + " down && ip link set dev " + n.Name + " up"
+		f.is(Warning, "ip link set dev "+n.Name+" down && ip link set dev "+n.Name+" up",
+			"active MTU %d, although %d fits into the %d bytes of %s", l.MTU, fits, n.MTU, n.Name)
 	case fits < 4096:
-		f.Severity = Note
-		f.Text = fmt.Sprintf("active MTU %d, because the MTU of %s is %d; 4200 or more gives 4096", l.MTU, n.Name,
-			n.MTU)
-		f.Remedy = "ip link set dev " + n.Name + " mtu 9000    # and of every switch on the way"
+		f.is(Note, "ip link set dev "+n.Name+" mtu 9000    # and of every switch on the way",
+			"active MTU %d, because the MTU of %s is %d; 4200 or more gives 4096", l.MTU, n.Name, n.MTU)
 	}
 	x.add(f)
 }

@@ -1,9 +1,5 @@
 package doctor
 
-import (
-	"fmt"
-)
-
 // processor checks the governors of the CPUs.
 func (x *examination) processor() {
 	count, _ := x.Facts.Governors()
@@ -20,8 +16,8 @@ func (x *examination) processor() {
 		if g == "performance" {
 			continue
 		}
-		f.Severity, f.Remedy = Warning, "cpupower frequency-set -g performance"
-		f.Text = fmt.Sprintf("the governor of %d of %d CPUs is %s: latencies vary", n, total, g)
+		f.is(Warning, "cpupower frequency-set -g performance", "the governor of %d of %d CPUs is %s: latencies vary", n,
+			total, g)
 		f.Evidence = x.sysfs().String() + "/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 		break
 	}

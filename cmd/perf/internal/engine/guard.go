@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -95,7 +96,7 @@ func (r *run) progress(size, want uint64) (stop func()) {
 	if r.hooks.Progress == nil {
 		return func() {}
 	}
-	return every(200*time.Millisecond, func() {
+	return tick.Every(200*time.Millisecond, func() {
 		r.hooks.Progress(Progress{Size: size, Done: r.moved().Total(), Want: want, Left: r.left()})
 	})
 }
@@ -118,7 +119,7 @@ func (r *run) watchdog(cancel context.CancelCauseFunc) (stop func()) {
 	for i, t := range r.threads {
 		last[i] = t.count.Load()
 	}
-	return every(r.plan.Peer.Timeout, func() {
+	return tick.Every(r.plan.Peer.Timeout, func() {
 		for i, t := range r.threads {
 			now := t.count.Load()
 			if now == last[i] && !t.over.Load() && (now.Total() > 0 || r.Meets() || r.plan.Client()) {
@@ -127,26 +128,4 @@ func (r *run) watchdog(cancel context.CancelCauseFunc) (stop func()) {
 			last[i] = now
 		}
 	})
-}
-
-// every calls f now and then, until the function that it returns.
-func every(d time.Duration, f func()) (stop func()) {
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(d)
-		defer tick.Stop()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-tick.C:
-				f()
-			}
-		}
-	}()
-	return func() {
-		close(quit)
-		<-ended
-	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -30,7 +31,7 @@ func (r *run) watchIntervals(size uint64) *intervals {
 	if p.Load.Duration > 0 && p.Load.Margin > 0 {
 		w.list.Margin = [2]int64{r.clk.Ticks(p.Load.Margin), r.clk.Ticks(p.Load.Duration - p.Load.Margin)}
 	}
-	w.quit = every(p.Load.Interval, w.look)
+	w.quit = tick.Every(p.Load.Interval, w.look)
 	return w
 }
 

@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
 // Account is where a pod has the files of its service account.
@@ -200,9 +202,7 @@ func (c *Client) again(ctx context.Context, method, path string, in, out any) er
 		if time.Now().Add(pause).After(end) {
 			return err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !tick.Wait(ctx, pause) {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
 // fields is an object of the API server. What this package does not know stays as it is.
@@ -163,9 +165,7 @@ func (j *job) end() error {
 // look says what keeps pods from running, until ctx ends, or the Job.
 func (j *Job) look(ctx context.Context, path string, begun chan<- error, say func(string)) {
 	for waits := true; ; {
-		select {
-		case <-time.After(looks):
-		case <-ctx.Done():
+		if !tick.Wait(ctx, looks) {
 			return
 		}
 		var it job

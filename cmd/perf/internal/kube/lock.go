@@ -7,6 +7,8 @@ import (
 	"maps"
 	"net/http"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
 // Lock is the Lease of a run.
@@ -92,9 +94,7 @@ func (l *Lock) take(ctx context.Context, c *Claim) error {
 	for c.State == Waiting {
 		do, wait := c.Next(time.Now())
 		if do == Sleep {
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
+			if !tick.Wait(ctx, wait) {
 				return l.gaveUp(ctx, c)
 			}
 			continue
@@ -149,9 +149,7 @@ func (l *Lock) keep(ctx context.Context, c *Claim, lose context.CancelCauseFunc)
 		do, wait := c.Next(time.Now())
 		switch do {
 		case Sleep:
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
+			if !tick.Wait(ctx, wait) {
 				return
 			}
 			continue
@@ -214,9 +212,7 @@ func (l *Lock) release(c *Claim) error {
 		if err == nil || ctx.Err() != nil || !passes(err) && code(err) != http.StatusConflict {
 			return err
 		}
-		select {
-		case <-time.After(polls / 4):
-		case <-ctx.Done():
+		if !tick.Wait(ctx, polls/4) {
 			return err
 		}
 	}

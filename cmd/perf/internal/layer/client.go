@@ -108,35 +108,17 @@ func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.O
 	if _, err := netip.ParseAddrPort(at.Address); err != nil {
 		return fail(fmt.Errorf("the server's address: %w", err))
 	}
-	var mem Memory
-	for i := range what.Conns {
-		p, err := dial(ctx, what.Carrier, at.Address, opt)
-		if err != nil {
-			return fail(err)
-		}
-		w.add(p)
-		if i == 0 {
-			res.note(p)
-		}
-		if i == 0 && what.Conns > 1 {
-			mem = memory(p.engine())
-		}
+	grown, err := w.connect(res, func() (pipe, error) { return dial(ctx, what.Carrier, at.Address, opt) })
+	if err != nil {
+		return fail(err)
 	}
 	if _, err = ctl.answered(); err != nil { // all are there
 		return fail(err)
 	}
-	run := Run{Carrier: what.Carrier, Bytes: what.Size, Conns: what.Conns, Messages: what.Messages * what.Conns}
-	if what.Conns > 1 {
-		run.ClientMemory = memory(w.engine()).beyond(mem)
-	}
+	run := w.run()
+	run.ClientMemory = grown()
 	w.buffers()
-	loop := w.send
-	switch {
-	case what.Latency:
-		loop = w.ping
-	case what.Carrier == Copy:
-		loop = w.sendCopy
-	}
+	loop := w.loop(w.ping, w.sendCopy, w.send)
 	if err := w.each(ctx, what.Warm, loop); err != nil {
 		return fail(err)
 	}
@@ -151,9 +133,7 @@ func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.O
 	if err != nil {
 		return fail(err)
 	}
-	used := now(w.engine()).since(before)
-	used.Copying = w.copying()
-	run.Client, run.Server, run.ServerMemory = &used, end.Usage, end.Memory
+	run.Client, run.Server, run.ServerMemory = w.used(before), end.Usage, end.Memory
 	if what.Latency {
 		s := w.lat.Summary()
 		run.Lat = &s

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -142,10 +143,7 @@ func (w *work) receiveCopy(_ context.Context, p pipe, buf []byte, n int) error {
 	if errors.Is(err, errFull) {
 		return nil
 	}
-	if err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
+	return cmp.Or(err, io.ErrUnexpectedEOF)
 }
 
 // copying returns what copying took, or 0 if it was not measured.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
@@ -27,29 +28,15 @@ type work struct {
 func newWork(ctx context.Context, o order, timeout time.Duration) (*work, context.Context, func()) {
 	w := &work{order: o}
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		last := w.moved.Load()
-		for t := time.NewTicker(timeout); ; {
-			select {
-			case <-ctx.Done():
-				t.Stop()
-				return
-			case <-t.C:
-			}
-			moved := w.moved.Load()
-			if moved == last {
-				cancel(fmt.Errorf("no progress for %v", timeout))
-			}
-			last = moved
+	last := w.moved.Load()
+	stop := tick.Every(timeout, func() {
+		moved := w.moved.Load()
+		if moved == last {
+			cancel(fmt.Errorf("no progress for %v", timeout))
 		}
-	}()
-	return w, ctx, func() { cancel(nil) }
-}
-
-// add adds a connection.
-func (w *work) add(p pipe) {
-	w.pipes = append(w.pipes, p)
-	w.moved.Add(1)
+		last = moved
+	})
+	return w, ctx, func() { stop(); cancel(nil) }
 }
 
 // buffers makes the buffers of all connections.
@@ -68,8 +55,11 @@ func (w *work) close() {
 
 func (w *work) engine() *rdma.Engine { return w.pipes[0].engine() }
 
-// each runs part on each connection, and returns the first error, after which the others are closed.
-func (w *work) each(ctx context.Context, n int, part func(context.Context, pipe, []byte, int) error) error {
+// part is the work of an end on one connection, with a buffer, for some messages.
+type part func(context.Context, pipe, []byte, int) error
+
+// each runs a part on each connection, and returns the first error, after which the others are closed.
+func (w *work) each(ctx context.Context, n int, do part) error {
 	var (
 		all   sync.WaitGroup
 		once  sync.Once
@@ -78,7 +68,7 @@ func (w *work) each(ctx context.Context, n int, part func(context.Context, pipe,
 	defer context.AfterFunc(ctx, w.close)()
 	for i, p := range w.pipes {
 		all.Go(func() {
-			if err := part(ctx, p, w.bufs[i], n); err != nil {
+			if err := do(ctx, p, w.bufs[i], n); err != nil {
 				once.Do(func() {
 					if first = err; ctx.Err() != nil {
 						first = context.Cause(ctx)

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -88,9 +89,7 @@ func New(o Options) (Options, error) {
 	if o.Size < 1 || o.Size > maxSize {
 		bad("size (-s) of %d bytes; allowed: 1 to %d", o.Size, maxSize)
 	}
-	if o.Conns == 0 {
-		o.Conns = 1
-	}
+	o.Conns = cmp.Or(o.Conns, 1)
 	if o.Conns < 1 || o.Conns > maxConns {
 		bad("%d connections (-q); allowed: 1 to %d", o.Conns, maxConns)
 	}

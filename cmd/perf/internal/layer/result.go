@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 )
 
@@ -72,20 +73,8 @@ func (r *Result) Lines() []Line {
 		c Carrier
 		n int
 	}
-	var order []key
-	rounds := map[key][]Run{}
-	for _, run := range r.Runs {
-		k := key{run.Carrier, run.Bytes}
-		if rounds[k] == nil {
-			order = append(order, k)
-		}
-		rounds[k] = append(rounds[k], run)
-	}
-	var lines []Line
-	for _, k := range order {
-		lines = append(lines, Line{median(rounds[k]), len(rounds[k])})
-	}
-	return lines
+	all := lists.Groups(r.Runs, func(run Run) key { return key{run.Carrier, run.Bytes} })
+	return lists.Map(all, func(rounds []Run) Line { return Line{median(rounds), len(rounds)} })
 }
 
 // median returns the run in the middle: by processor time of this end, or by latency.

@@ -95,35 +95,17 @@ func (o *Options) serveRun(ctx context.Context, ctl *control, what order, opt *r
 	if err := ctl.send(answer{Address: l.addr}); err != nil {
 		return fail(err)
 	}
-	run := Run{Carrier: what.Carrier, Bytes: what.Size, Conns: what.Conns, Messages: what.Messages * what.Conns}
-	var mem Memory
-	for i := range what.Conns {
-		p, err := l.accept(ctx)
-		if err != nil {
-			return fail(err)
-		}
-		w.add(p)
-		if i == 0 {
-			res.note(p)
-		}
-		if i == 0 && what.Conns > 1 {
-			mem = memory(p.engine())
-		}
+	grown, err := w.connect(res, func() (pipe, error) { return l.accept(ctx) })
+	if err != nil {
+		return fail(err)
 	}
-	if what.Conns > 1 {
-		run.ServerMemory = memory(w.engine()).beyond(mem)
-	}
+	run := w.run()
+	run.ServerMemory = grown()
 	if err := ctl.send(answer{}); err != nil {
 		return fail(err)
 	}
 	w.buffers()
-	loop := w.receive
-	switch {
-	case what.Latency:
-		loop = w.pong
-	case what.Carrier == Copy:
-		loop = w.receiveCopy
-	}
+	loop := w.loop(w.pong, w.receiveCopy, w.receive)
 	if err := w.each(ctx, what.Warm, loop); err != nil {
 		return fail(err)
 	}
@@ -135,9 +117,7 @@ func (o *Options) serveRun(ctx context.Context, ctl *control, what order, opt *r
 		return fail(err)
 	}
 	run = run.over(time.Since(start).Seconds())
-	used := now(w.engine()).since(before)
-	used.Copying = w.copying()
-	run.Server = &used
+	run.Server = w.used(before)
 	return run, ctl.send(answer{Seconds: run.Seconds, Usage: run.Server, Memory: run.ServerMemory})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -106,8 +107,7 @@ func (b *BusyHost) why() string {
 // busy enters the hosts whose CPUs were busy.
 func (r *Result) busy() {
 	of := map[string]*BusyHost{}
-	for i := range r.Pairs {
-		p := &r.Pairs[i]
+	for p := range lists.Each(r.Pairs) {
 		for k, w := range (ends{p.FromCPU, p.ToCPU}) {
 			name := []string{p.From, p.To}[k]
 			if w == nil {
@@ -132,12 +132,7 @@ func (r *Result) busy() {
 
 // busyHosts writes them.
 func (r *Result) busyHosts(w io.Writer) {
-	for i := range r.BusyHosts {
-		if i == worstPairs && len(r.BusyHosts) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more hosts had busy CPUs; all are in the JSON object\n", len(r.BusyHosts)-i)
-			break
-		}
-		b := &r.BusyHosts[i]
-		fmt.Fprintf(w, "nothing is known of host %s: %s\n", printable.Name(b.Host), b.why())
-	}
+	listed(w, r.BusyHosts, worstPairs, "hosts had busy CPUs; all", func(b BusyHost) string {
+		return fmt.Sprintf("nothing is known of host %s: %s", printable.Name(b.Host), b.why())
+	})
 }

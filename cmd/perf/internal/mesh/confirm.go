@@ -2,10 +2,12 @@ package mesh
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 )
 
@@ -44,7 +46,6 @@ type repeat struct {
 // So both meet the same load of the fabric, and what changes with time.
 type second struct {
 	*coordinator
-	sheets []*sheet
 	peers  map[end]peers
 	good   map[peers][]end       // NICs that are not suspects
 	ready  map[[2]peers][][2]end // pairs for controls
@@ -65,8 +66,7 @@ type repeated struct {
 func (m *coordinator) confirm(sheets []*sheet) {
 	c := m.second(sheets)
 	rank := map[string]float64{}
-	for i := range m.res.SlowHosts {
-		s := &m.res.SlowHosts[i]
+	for s := range lists.Each(m.res.SlowHosts) {
 		rank[s.Host] = max(rank[s.Host], factor(s.Figure, s.Value, s.Median))
 	}
 	var suspects []int
@@ -98,11 +98,10 @@ func (m *coordinator) confirm(sheets []*sheet) {
 }
 
 func (m *coordinator) second(sheets []*sheet) *second {
-	c := &second{coordinator: m, sheets: sheets, peers: map[end]peers{}, good: map[peers][]end{},
+	c := &second{coordinator: m, peers: map[end]peers{}, good: map[peers][]end{},
 		ready: map[[2]peers][][2]end{}, used: map[[2]peers]int{}, closed: map[int]bool{}}
 	for i, s := range sheets {
-		for n := range s.nics {
-			e := &s.nics[n]
+		for e := range lists.Each(s.nics) {
 			p, ok := c.peers[e.end]
 			if !ok {
 				p = peers{-1, -1}
@@ -125,8 +124,7 @@ func (m *coordinator) second(sheets []*sheet) *second {
 	for i := range m.res.SlowPairs {
 		slow[m.res.SlowPairs[i].key()] = true
 	}
-	for i := range m.res.Pairs {
-		p := &m.res.Pairs[i]
+	for p := range lists.Each(m.res.Pairs) {
 		if a, b := p.end(0), p.end(1); p.Error == "" && !slow[p.key()] && good[a] && good[b] {
 			k := c.class(a, b)
 			c.ready[k] = append(c.ready[k], [2]end{a, b})
@@ -210,8 +208,7 @@ func (c *second) pairs() {
 		return cmp.Compare(factor(b.Figure, b.Value, b.Median), factor(a.Figure, a.Value, a.Median))
 	})
 	at := map[[4]string]*PairResult{}
-	for i := range c.res.Pairs {
-		p := &c.res.Pairs[i]
+	for p := range lists.Each(c.res.Pairs) {
 		at[p.key()] = p
 	}
 	seen := map[*PairResult]bool{} // a pair may have two slow figures
@@ -294,8 +291,7 @@ func (c *second) compare(look int) {
 func (c *second) host(s *SlowHost, f figure, control map[[2]peers][]float64) (over bool) {
 	var raw, its, others []float64 // the latter two as logarithms, from the middle of the controls
 	classes := map[[2]peers]float64{}
-	for k := range c.ran {
-		r := &c.ran[k]
+	for r := range lists.Each(c.ran) {
 		takesPart := s.Part == parts[0] && s.has(r.From, r.FromNIC) || s.Part == parts[1] && s.has(r.To, r.ToNIC)
 		if x := f.of(&r.PairResult); x > 0 && takesPart && !r.control && !r.starved() && len(control[r.class]) > 0 {
 			if _, ok := classes[r.class]; !ok {
@@ -310,10 +306,7 @@ func (c *second) host(s *SlowHost, f figure, control map[[2]peers][]float64) (ov
 	if its == nil {
 		return true
 	}
-	var middles []float64
-	for _, m := range classes {
-		middles = append(middles, m)
-	}
+	middles := slices.Collect(maps.Values(classes))
 	least := c.Outliers.least(f) / 2
 	loss := -Median(its)
 	yes := loss > least && below(some(its), some(others)) <= sure
@@ -335,17 +328,13 @@ func some(v []float64) []float64 {
 
 // onePair compares a slow pair with the controls.
 func (c *second) onePair(s *SlowPair, f figure, control map[[2]peers][]float64) {
-	for k := range c.ran {
-		r := &c.ran[k]
+	for r := range lists.Each(c.ran) {
 		x := f.of(&r.PairResult)
 		if r.control || r.starved() || !(x > 0) || s.key() != r.key() || len(control[r.class]) < fewest {
 			continue
 		}
 		middle := Median(control[r.class])
-		var d []float64
-		for _, y := range control[r.class] {
-			d = append(d, math.Log(y/middle))
-		}
+		d := lists.Map(control[r.class], func(y float64) float64 { return math.Log(y / middle) })
 		yes := f.worse*math.Log(x/middle) > max(c.Outliers.least(f), c.Outliers.Deviations*mad(d))
 		s.Again = Again{x, middle, &yes}
 	}

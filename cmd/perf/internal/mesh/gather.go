@@ -32,10 +32,7 @@ func (m *coordinator) gather() error {
 	} else {
 		err = m.call()
 	}
-	if err == nil {
-		err = context.Cause(m.ctx)
-	}
-	if err != nil {
+	if err = cmp.Or(err, context.Cause(m.ctx)); err != nil {
 		return err
 	}
 	m.strays()

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
@@ -72,8 +73,7 @@ func (s *sheet) levels(nics []int, o Outliers) (groups [][]int) {
 		values[n] = nil
 	}
 	var pairs []*test
-	for i := range s.tests {
-		t := &s.tests[i]
+	for t := range lists.Each(s.tests) {
 		a, ok := values[t.nics[0]]
 		b, both := values[t.nics[1]]
 		if ok && both {

@@ -2,9 +2,12 @@ package mesh
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // sheet judges the NICs by a figure of all pairs.
@@ -59,8 +62,7 @@ func (s *sheet) class(t *test) [2]int {
 // center finds the middle of each class, which is the median of the medians of NICs, and the effects of the NICs.
 func (s *sheet) center() {
 	of := map[[2]int]map[int][]float64{} // each class, each NIC
-	for i := range s.tests {
-		t := &s.tests[i]
+	for t := range lists.Each(s.tests) {
 		c := s.class(t)
 		if of[c] == nil {
 			of[c] = map[int][]float64{}
@@ -70,15 +72,10 @@ func (s *sheet) center() {
 		}
 	}
 	for c, list := range of {
-		var medians []float64
-		for _, v := range list {
-			medians = append(medians, Median(v))
-		}
-		s.middle[c] = Median(medians)
+		s.middle[c] = Median(lists.Map(slices.Collect(maps.Values(list)), Median))
 	}
 	raw := make([][2][]float64, len(s.nics))
-	for i := range s.tests {
-		t := &s.tests[i]
+	for t := range lists.Each(s.tests) {
 		t.d = -s.f.worse * math.Log(t.x/s.middle[s.class(t)])
 		for k, n := range t.nics {
 			p := &s.nics[n].part[k]
@@ -123,8 +120,7 @@ func (s *sheet) judge(g *group) {
 	for _, n := range g.nics {
 		in[n] = true
 	}
-	for i := range s.tests {
-		t := &s.tests[i]
+	for t := range lists.Each(s.tests) {
 		if a, b := t.nics[0], t.nics[1]; (in[a] || in[b]) && !s.nics[a].part[0].whole && !s.nics[b].part[1].whole {
 			g.tests = append(g.tests, t)
 		}

@@ -6,16 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
 // Names returns the nodes of a list.
-func Names(list []Listed) (names []string) {
-	for _, l := range list {
-		names = append(names, l.Host)
-	}
-	return names
-}
+func Names(list []Listed) []string { return lists.Map(list, func(l Listed) string { return l.Host }) }
 
 // Sort fills the lists, and returns the names of the nodes on which jobs may run, and of those that are bad.
 func (r *Result) Sort() (good, bad []string) {
@@ -58,8 +54,7 @@ func (r *Result) Sort() (good, bad []string) {
 	for _, h := range slices.Sorted(maps.Keys(unclear)) {
 		doubt(h, unclear[h])
 	}
-	for i := range r.Pairs {
-		p := &r.Pairs[i]
+	for p := range lists.Each(r.Pairs) {
 		if p.Error == "" || p.Skipped || p.aside {
 			continue
 		}
@@ -103,8 +98,7 @@ func (r *Result) unmeasured(doubt func(host, why string)) {
 			count[end{host, i}] = &[2]int{}
 		}
 	}
-	for i := range r.Pairs {
-		p := &r.Pairs[i]
+	for p := range lists.Each(r.Pairs) {
 		for k := range parts {
 			e := p.end(k)
 			if count[e] == nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -103,8 +104,7 @@ func (m *coordinator) apart(from, to int, r rail) string {
 // for NICs that do not belong together, as those of virtual functions may be.
 func (m *coordinator) unpaired() {
 	met := map[[2]int]map[end]bool{} // by two hosts
-	for i := range m.res.Pairs {
-		p := &m.res.Pairs[i]
+	for p := range lists.Each(m.res.Pairs) {
 		hosts := [2]int{min(p.from, p.to), max(p.from, p.to)}
 		if met[hosts] == nil {
 			met[hosts] = map[end]bool{}
@@ -166,8 +166,7 @@ func (r *Result) measured(w io.Writer) {
 // unmet enters the NICs that no other host has, of those that a host met.
 func (m *coordinator) unmet() {
 	met, hosts := map[end]bool{}, map[int]bool{}
-	for i := range m.res.Pairs {
-		p := &m.res.Pairs[i]
+	for p := range lists.Each(m.res.Pairs) {
 		met[p.end(0)], met[p.end(1)] = true, true
 		hosts[p.from], hosts[p.to] = true, true
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
 // Run measures all pairs. The error is about what keeps it from beginning, or ctx; failures in the middle, and hosts
@@ -22,10 +23,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		}
 		return nil, err
 	}
-	if c.Beat == 0 {
-		c.Beat = agent.DefaultBeat
-	}
-	c.Rails = cmp.Or(c.Rails, SameRail)
+	c.Beat, c.Rails = cmp.Or(c.Beat, agent.DefaultBeat), cmp.Or(c.Rails, SameRail)
 	c.Bandwidth.Silence, c.Latency.Silence = c.Timeout, c.Timeout
 	m := &coordinator{Config: c, ctx: ctx, begun: make(chan struct{}), roster: roster.New(c.Launcher, c.Expect),
 		dark: newDarkness(),
@@ -43,7 +41,8 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		}
 		m.watch.Wait()
 	}()
-	m.watch.Go(func() { m.own.run(link) })
+	m.own.look()
+	defer tick.Every(watchTick, m.own.look)()
 	err := m.gather()
 	close(m.begun)
 	if err != nil {
@@ -130,10 +129,7 @@ func (m *coordinator) settle() {
 		}
 	}
 	if wait := settles - time.Since(last); wait > 0 && m.ctx.Err() == nil {
-		select {
-		case <-m.ctx.Done():
-		case <-time.After(wait):
-		}
+		tick.Wait(m.ctx, wait)
 	}
 	for _, h := range m.hosts { // a launcher may end the agents one after the other
 		if h.agent != nil && h.ctx.Err() != nil && h.lostAt.IsZero() && m.ctx.Err() == nil && m.res.without(h.Name) {

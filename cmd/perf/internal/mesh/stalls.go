@@ -2,13 +2,13 @@ package mesh
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -30,14 +30,10 @@ func (r *Result) stalled(w io.Writer) {
 				h.Seconds, h.At)
 		}
 	}
-	for i, p := range s.StalledPairs {
-		if i == worstPairs && len(s.StalledPairs) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more stalled pairs are in the JSON object\n", len(s.StalledPairs)-i)
-			break
-		}
-		fmt.Fprintf(w, "stalled pair %s > %s: a message took %.1f s\n", r.side(p.From, p.FromNIC),
+	listed(w, s.StalledPairs, worstPairs, "stalled pairs", func(p StalledPair) string {
+		return fmt.Sprintf("stalled pair %s > %s: a message took %.1f s", r.side(p.From, p.FromNIC),
 			r.side(p.To, p.ToNIC), p.Seconds)
-	}
+	})
 	if s.Itself > 0 {
 		fmt.Fprintf(w, "rdmaperf mesh itself stood still for %.1f s, which is nobody's fault but its host's\n",
 			s.Itself)
@@ -49,20 +45,7 @@ const (
 	mostGaps  = 1024
 )
 
-// run looks until ctx ends.
-func (w *watch) run(ctx context.Context) {
-	tick := time.NewTicker(watchTick)
-	defer tick.Stop()
-	for {
-		w.look()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
+// look notes that time goes on.
 func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,8 +164,7 @@ const fewStalled = 3
 func (r *Result) stalledPairs(bound time.Duration) {
 	all, of := map[string]int{}, map[string]int{}
 	worst := map[string]*PairResult{}
-	for i := range r.Pairs {
-		p := &r.Pairs[i]
+	for p := range lists.Each(r.Pairs) {
 		if p.Max <= 0 || p.starved() {
 			continue
 		}

@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
 // gate stops and goes.
@@ -148,11 +148,9 @@ func TestStalled_AtTheEnd(t *testing.T) {
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w watch
-		ctx, cancel := context.WithCancel(t.Context())
-		go w.run(ctx)
+		stop := tick.Every(watchTick, w.look)
 		time.Sleep(5 * time.Second)
-		cancel()
-		synctest.Wait()
+		stop()
 		began := time.Now()
 		if d := w.during(agent.Silence{From: began.Add(-5 * time.Second), To: began}); d != 0 {
 			t.Errorf("while it looks: %v", d)

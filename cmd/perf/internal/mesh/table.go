@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -43,8 +44,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 		}
 		r.rails(w, f)
 	}
-	for i := range r.SlowHosts {
-		h := &r.SlowHosts[i]
+	for h := range lists.Each(r.SlowHosts) {
 		s := scale[h.Figure]
 		what, all := "host", "hosts"
 		if h.NIC != "" {
@@ -57,8 +57,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 			named(h.Host, h.NIC), h.Part, h.Value/s.per, s.unit, all, h.Median/s.per, h.said(s.per))
 	}
 	ofHost, shown := 0, 0
-	for i := range r.SlowPairs {
-		p := &r.SlowPairs[i]
+	for p := range lists.Each(r.SlowPairs) {
 		if r.explains(p) {
 			ofHost++
 			continue
@@ -96,28 +95,11 @@ func (d DarkNIC) String() string {
 
 // dark writes the NICs that reach nobody, and those that were in no test.
 func (r *Result) dark(w io.Writer) {
-	for i, d := range r.DarkNICs {
-		if i == namedHosts && len(r.DarkNICs) > namedHosts+1 {
-			fmt.Fprintf(w, "%d more NICs reach nobody; all are in the JSON object\n", len(r.DarkNICs)-i)
-			break
-		}
-		fmt.Fprintln(w, d)
-	}
-	for i, n := range r.UnmetNICs {
-		if i == worstPairs && len(r.UnmetNICs) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more NICs were not measured; all are in the JSON object\n", len(r.UnmetNICs)-i)
-			break
-		}
-		fmt.Fprintf(w, "%s was not measured: no host that it met has such a NIC\n", named(n.Host, n.NIC))
-	}
-	for i, n := range r.UnpairedNICs {
-		if i == worstPairs && len(r.UnpairedNICs) > worstPairs+1 {
-			fmt.Fprintf(w, "%d more NICs have no partner on some hosts; all are in the JSON object\n",
-				len(r.UnpairedNICs)-i)
-			break
-		}
-		fmt.Fprintln(w, n)
-	}
+	listed(w, r.DarkNICs, namedHosts, "NICs reach nobody; all", DarkNIC.String)
+	listed(w, r.UnmetNICs, worstPairs, "NICs were not measured; all", func(n HostNIC) string {
+		return named(n.Host, n.NIC) + " was not measured: no host that it met has such a NIC"
+	})
+	listed(w, r.UnpairedNICs, worstPairs, "NICs have no partner on some hosts; all", UnpairedNIC.String)
 }
 
 const mostRails = 16
@@ -125,8 +107,7 @@ const mostRails = 16
 // rails writes the figures of each rail, if all pairs are of one.
 func (r *Result) rails(w io.Writer, f figure) {
 	worst, values := map[string]*PairResult{}, map[string][]float64{}
-	for i := range r.Pairs {
-		p := &r.Pairs[i]
+	for p := range lists.Each(r.Pairs) {
 		if x := f.of(p); x > 0 {
 			rail := p.FromNIC
 			if values[rail] = append(values[rail], x); worst[rail] == nil || f.worse*(x-f.of(worst[rail])) > 0 {
@@ -172,8 +153,7 @@ func (a Again) said(per float64) string {
 func (r *Result) groups(w io.Writer) {
 	for _, f := range figuresOfPair {
 		s, least, blind := scale[f.name], 0.0, 0
-		for i := range r.Groups {
-			g := &r.Groups[i]
+		for g := range lists.Each(r.Groups) {
 			if g.Figure != f.name {
 				continue
 			}

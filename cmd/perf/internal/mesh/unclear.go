@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -14,23 +15,15 @@ import (
 func (s Split) String() string {
 	var sides []string
 	for _, list := range s.Sides {
-		hosts := map[string][]string{}
-		var nics []string
-		for _, n := range list {
-			if hosts[n.NIC] == nil {
-				nics = append(nics, n.NIC)
+		nics := lists.Groups(list, func(n HostNIC) string { return n.NIC })
+		slices.SortFunc(nics, func(a, b []HostNIC) int { return roster.Compare(a[0].NIC, b[0].NIC) })
+		words := lists.Map(nics, func(l []HostNIC) string {
+			hosts := printable.Message(roster.Fold(lists.Map(l, func(n HostNIC) string { return n.Host })))
+			if l[0].NIC == "" {
+				return hosts
 			}
-			hosts[n.NIC] = append(hosts[n.NIC], n.Host)
-		}
-		slices.SortFunc(nics, roster.Compare)
-		var words []string
-		for _, nic := range nics {
-			what := printable.Message(roster.Fold(hosts[nic]))
-			if nic != "" {
-				what += " " + printable.Name(nic)
-			}
-			words = append(words, what)
-		}
+			return hosts + " " + printable.Name(l[0].NIC)
+		})
 		sides = append(sides, fmt.Sprintf("%d NICs (%s)", len(list), strings.Join(words, ", ")))
 	}
 	return fmt.Sprintf("the fabric is split: no message passes between %s: %s", strings.Join(sides, " and "),
@@ -44,14 +37,9 @@ func (d *DarkNIC) untested() string {
 
 // splits writes the parts of a fabric, and what could not be tested.
 func (r *Result) splits(w io.Writer) {
-	for i := range r.Untested {
-		d := &r.Untested[i]
-		if i == namedHosts && len(r.Untested) > namedHosts+1 {
-			fmt.Fprintf(w, "%d more NICs cannot be tested; all are in the JSON object\n", len(r.Untested)-i)
-			break
-		}
-		fmt.Fprintf(w, "nothing is known of %s: %s\n", named(d.Host, d.NIC), d.untested())
-	}
+	listed(w, r.Untested, namedHosts, "NICs cannot be tested; all", func(d DarkNIC) string {
+		return fmt.Sprintf("nothing is known of %s: %s", named(d.Host, d.NIC), d.untested())
+	})
 	for _, s := range r.Splits {
 		fmt.Fprintln(w, s)
 	}

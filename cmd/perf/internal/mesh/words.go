@@ -1,6 +1,11 @@
 package mesh
 
-import "github.com/pureverbs/pureverbs/internal/printable"
+import (
+	"fmt"
+	"io"
+
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
 
 const (
 	mostMatrix = 32 // hosts; larger matrices are for files
@@ -31,4 +36,15 @@ func (r *Result) side(host, nic string) string {
 		nic = ""
 	}
 	return named(host, nic)
+}
+
+// listed writes a line for each of the first ones of a list, and one for the rest, if those are several.
+func listed[T any](w io.Writer, list []T, most int, rest string, line func(T) string) {
+	for i, e := range list {
+		if i == most && len(list) > most+1 {
+			fmt.Fprintf(w, "%d more %s are in the JSON object\n", len(list)-i, rest)
+			return
+		}
+		fmt.Fprintln(w, line(e))
+	}
 }

@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Limits, perftest's where it has one.
 const (
@@ -22,12 +25,21 @@ type Unfit struct {
 
 func (u *Unfit) Error() string { return u.Reason }
 
-// complaints collects what is wrong, in the order of the checks.
-type complaints []error
-
-func (c *complaints) add(format string, a ...any) { *c = append(*c, fmt.Errorf(format, a...)) }
-
-// unfit is add for what perftest takes: the option that has no effect there.
-func (c *complaints) unfit(option, format string, a ...any) {
-	*c = append(*c, &Unfit{option, fmt.Sprintf(format, a...)})
+// wrong returns what is wrong with a plan, if it is.
+func wrong(is bool, format string, a ...any) error {
+	if !is {
+		return nil
+	}
+	return fmt.Errorf(format, a...)
 }
+
+// unfit is wrong for what perftest takes: the option that has no effect there.
+func unfit(is bool, option, format string, a ...any) error {
+	if !is {
+		return nil
+	}
+	return &Unfit{option, fmt.Sprintf(format, a...)}
+}
+
+// first has one of several errors, which have the same reason.
+func first(errs ...error) []error { return []error{cmp.Or(errs...)} }

@@ -92,9 +92,7 @@ func (p *Plan) fill() {
 	if p.Load.SizeList != nil {
 		p.Load.Size, p.Load.All = slices.Max(p.Load.SizeList), true
 	}
-	if p.Load.Size == 0 {
-		p.Load.Size = p.defaultSize()
-	}
+	p.Load.Size = cmp.Or(p.Load.Size, p.defaultSize())
 	if p.Load.Infinite && p.Load.Interval == 0 {
 		p.Load.Interval, p.Load.Duration = cmp.Or(p.Load.Duration, DefaultInterval), 0 // as perftest
 	}
@@ -104,9 +102,7 @@ func (p *Plan) fill() {
 	if p.Load.Duration == 0 && p.Load.Iters == 0 {
 		p.Load.Iters = p.defaultIters()
 	}
-	if p.Queues.TxDepth == 0 {
-		p.Queues.TxDepth = p.defaultTxDepth()
-	}
+	p.Queues.TxDepth = cmp.Or(p.Queues.TxDepth, p.defaultTxDepth())
 	if p.Queues.RxDepth == 0 && p.Verb.Consumes() {
 		p.Queues.RxDepth = sendRx
 	}
@@ -139,9 +135,7 @@ func (p *Plan) fit() {
 		p.Load.Rate = Rate{} // both ends may be given the same
 	}
 	if p.Load.Rate.Limit > 0 && !p.Load.Rate.Hardware {
-		if p.Load.Rate.Burst == 0 {
-			p.Load.Rate.Burst = p.defaultBurst()
-		}
+		p.Load.Rate.Burst = cmp.Or(p.Load.Rate.Burst, p.defaultBurst())
 		p.Queues.CQMod = min(p.Queues.CQMod, max(1, p.Load.Rate.Burst/max(p.Queues.QPs, 1)))
 	}
 	if p.Verb.Fetches() || p.Memory.OutOfReach() || p.Memory.Null {

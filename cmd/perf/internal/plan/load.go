@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -11,26 +12,22 @@ func (r Rate) Kbits(size uint64, n int) uint64 {
 }
 
 // checkPacing checks a limit that the adapter enforces.
-func (p *Plan) checkPacing(c *complaints) {
-	r := p.Load.Rate
-	switch {
-	case !r.Hardware && r.Packet != 0:
-		c.add("packet size (--typical-pkt-size) %d: needs --rate-limit-type HW", r.Packet)
-	case !r.Hardware:
-	case r.Limit == 0:
-		c.unfit("rate-limit-type", "type of rate (--rate-limit-type) HW: needs a rate (--rate-limit)")
-	case p.Load.All:
-		c.unfit("rate-limit-type",
-			"rate (--rate-limit) by the adapter: set for one size, not for several (-a, --sizes)")
-	case r.Packet < 0 || r.Packet > 1<<16-1:
-		c.add("packet size (--typical-pkt-size) %d; allowed: 1 to %d", r.Packet, 1<<16-1)
-	case uint64(r.Burst)*p.Load.Size > 1<<32-1:
-		c.add("burst size (--burst-size) %d messages of %d bytes: the limit of adapters is %d bytes", r.Burst,
-			p.Load.Size,
-			uint32(1<<32-1))
-	case r.Kbits(p.Load.Size, max(p.Queues.QPs, 1)) < 1:
-		c.add("rate (--rate-limit) %v: less than 1 kb/s for each queue pair", r.Limit)
+func (p *Plan) checkPacing() []error {
+	r, bytes := p.Load.Rate, p.Load.Size
+	if !r.Hardware {
+		return []error{wrong(r.Packet != 0, "packet size (--typical-pkt-size) %d: needs --rate-limit-type HW",
+			r.Packet)}
 	}
+	return first(
+		unfit(r.Limit == 0, "rate-limit-type", "type of rate (--rate-limit-type) HW: needs a rate (--rate-limit)"),
+		unfit(p.Load.All, "rate-limit-type",
+			"rate (--rate-limit) by the adapter: set for one size, not for several (-a, --sizes)"),
+		wrong(r.Packet < 0 || r.Packet > 1<<16-1, "packet size (--typical-pkt-size) %d; allowed: 1 to %d", r.Packet,
+			1<<16-1),
+		wrong(uint64(r.Burst)*bytes > 1<<32-1, "burst size (--burst-size) %d messages of %d bytes: the limit of "+
+			"adapters is %d bytes", r.Burst, bytes, uint32(1<<32-1)),
+		wrong(r.Kbits(bytes, max(p.Queues.QPs, 1)) < 1,
+			"rate (--rate-limit) %v: less than 1 kb/s for each queue pair", r.Limit))
 }
 
 // ParseRateUnit reads a unit's letter.
@@ -58,71 +55,57 @@ func (r Rate) Messages(size uint64) float64 {
 }
 
 // checkEndless checks runs without an end, and intermediate figures.
-func (p *Plan) checkEndless(c *complaints) {
-	if (p.Load.Infinite || p.Load.Interval != 0) && !p.Bandwidth() {
-		c.add("endless runs and intervals (--run-infinitely, --report-interval): only for bandwidth tests")
-	}
-	if p.Load.Infinite && p.Load.All {
-		c.add("an endless run (--run-infinitely) has one size, not several (-a, --sizes)")
-	}
-	if p.Load.Infinite && p.Load.Rounds > 1 {
-		c.add("an endless run (--run-infinitely) has no rounds (--rounds)")
-	}
-	if p.Load.Infinite && p.Load.Duration > 0 {
-		c.add("an endless run (--run-infinitely) takes a duration (-D) or --report-interval, not both")
-	}
-	if p.Load.Infinite && p.Verify {
-		c.add("payload check (--verify): not with an endless run (--run-infinitely)")
-	}
-	if p.Load.Interval < 0 || p.Load.Interval > 0 && p.Load.Interval < minInterval {
-		c.add("interval (--report-interval) %v < %v", p.Load.Interval, minInterval)
+func (p *Plan) checkEndless() []error {
+	l := &p.Load
+	return []error{
+		wrong((l.Infinite || l.Interval != 0) && !p.Bandwidth(),
+			"endless runs and intervals (--run-infinitely, --report-interval): only for bandwidth tests"),
+		wrong(l.Infinite && l.All, "an endless run (--run-infinitely) has one size, not several (-a, --sizes)"),
+		wrong(l.Infinite && l.Rounds > 1, "an endless run (--run-infinitely) has no rounds (--rounds)"),
+		wrong(l.Infinite && l.Duration > 0,
+			"an endless run (--run-infinitely) takes a duration (-D) or --report-interval, not both"),
+		wrong(l.Infinite && p.Verify, "payload check (--verify): not with an endless run (--run-infinitely)"),
+		wrong(l.Interval < 0 || l.Interval > 0 && l.Interval < minInterval, "interval (--report-interval) %v < %v",
+			l.Interval, minInterval),
 	}
 }
 
 const minInterval = 100 * time.Millisecond
 
 // checkRate checks the limit of the sending rate.
-func (p *Plan) checkRate(c *complaints) {
-	r := p.Load.Rate
+func (p *Plan) checkRate() []error {
+	r, list := p.Load.Rate, p.Queues.PostList
 	if r.Limit == 0 {
-		if r.Burst != 0 {
-			c.add("burst size (--burst-size) %d: needs a rate (--rate-limit)", r.Burst)
-		}
-		return
+		return []error{wrong(r.Burst != 0, "burst size (--burst-size) %d: needs a rate (--rate-limit)", r.Burst)}
 	}
-	if !(r.Limit > 0 && r.Limit < 1e12) {
-		c.add("rate (--rate-limit) %v; allowed: above 0, below 1e12", r.Limit)
-		return
+	if bad := cmp.Or(
+		wrong(!(r.Limit > 0 && r.Limit < 1e12), "rate (--rate-limit) %v; allowed: above 0, below 1e12", r.Limit),
+		unfit(r.Burst < 0 || r.Burst > 0 && (r.Burst < list || r.Burst > maxDepth), "burst-size",
+			"burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, list,
+			maxDepth)); bad != nil {
+		return []error{bad}
 	}
-	if r.Burst < 0 || r.Burst > 0 && (r.Burst < p.Queues.PostList || r.Burst > maxDepth) {
-		c.unfit("burst-size",
-			"burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, p.Queues.PostList, maxDepth)
-		return
-	}
-	switch {
-	case !p.Bandwidth():
-		c.unfit("rate-limit", "rate (--rate-limit): only for bandwidth tests")
-		c.unfit("burst-size", "burst size (--burst-size): only for bandwidth tests")
-	case p.Queues.Events && !r.Hardware:
-		c.unfit("events", "rate (--rate-limit): needs polling; give no -e")
+	bw := p.Bandwidth()
+	errs := []error{
+		unfit(!bw, "rate-limit", "rate (--rate-limit): only for bandwidth tests"),
+		unfit(!bw, "burst-size", "burst size (--burst-size): only for bandwidth tests"),
+		unfit(bw && p.Queues.Events && !r.Hardware, "events", "rate (--rate-limit): needs polling; give no -e"),
 	}
 	if r.Hardware {
-		return
+		return errs
 	}
 	burst := r.Burst
 	if burst == 0 {
 		burst = p.defaultBurst()
 	}
-	burst = max(burst, p.Queues.QPs*p.Queues.PostList) // each queue pair has its turn
+	burst = max(burst, p.Queues.QPs*list) // each queue pair has its turn
 	every := float64(burst) / r.Messages(p.Load.Size)
-	if most := p.Peer.Timeout.Seconds() / 2; every > most {
-		c.add("rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s (half of --timeout); "+
-			"give a higher rate, or a smaller --burst-size", burst, every, most)
-	}
-	if most := (p.Load.Duration - 2*p.Load.Margin).Seconds() / 4; p.Load.Duration > 0 && every > most {
-		c.add("rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s (a quarter of what -D "+
-			"measures); give a higher rate, or a smaller --burst-size", burst, every, most)
-	}
+	half, quarter := p.Peer.Timeout.Seconds()/2, (p.Load.Duration-2*p.Load.Margin).Seconds()/4
+	return append(errs,
+		wrong(every > half, "rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s (half of --timeout); "+
+			"give a higher rate, or a smaller --burst-size", burst, every, half),
+		wrong(p.Load.Duration > 0 && every > quarter, "rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s "+
+			"(a quarter of what -D measures); give a higher rate, or a smaller --burst-size", burst, every, quarter))
 }
 
 // defaultBurst is as deep as the send queue, as perftest's, but no more than what may go out in a millisecond: a sample
@@ -136,40 +119,35 @@ func (p *Plan) defaultBurst() int {
 }
 
 // checkLists checks how much is posted and polled at once.
-func (p *Plan) checkLists(c *complaints) {
-	switch {
-	case p.Queues.RecvList == 0:
-	case !p.Bandwidth() && p.Queues.RecvList > 1:
-		c.add("list of receives (--recv-post-list) %d: only for bandwidth tests", p.Queues.RecvList)
-	case !p.Verb.Consumes():
-		c.unfit("recv-post-list",
-			"list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.Queues.RecvList)
-	case !p.Bandwidth():
-		c.unfit("recv-post-list", "list of receives (--recv-post-list) %d: only for bandwidth tests", p.Queues.RecvList)
-	case p.Queues.RecvList < 1 || p.Queues.RecvList > p.Queues.RxDepth:
-		c.unfit("recv-post-list",
-			"list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", p.Queues.RecvList,
-			p.Queues.RxDepth)
+func (p *Plan) checkLists() []error {
+	n, q := p.Queues.RecvList, &p.Queues
+	const bwOnly = "list of receives (--recv-post-list) %d: only for bandwidth tests"
+	errs := []error{
+		unfit(q.PollMax < 0 || q.PollMax > MaxPoll, "cqe-poll",
+			"completions at once (--cqe-poll) %d; allowed: 1 to %d", q.PollMax, MaxPoll),
+		unfit(q.PollMax > 0 && !p.Bandwidth(), "cqe-poll",
+			"completions at once (--cqe-poll) %d: only for bandwidth tests", q.PollMax),
 	}
-	if p.Queues.PollMax < 0 || p.Queues.PollMax > MaxPoll {
-		c.unfit("cqe-poll", "completions at once (--cqe-poll) %d; allowed: 1 to %d", p.Queues.PollMax, MaxPoll)
+	if n == 0 {
+		return errs
 	}
-	if p.Queues.PollMax > 0 && !p.Bandwidth() {
-		c.unfit("cqe-poll", "completions at once (--cqe-poll) %d: only for bandwidth tests", p.Queues.PollMax)
-	}
+	return append(first(
+		wrong(!p.Bandwidth() && n > 1, bwOnly, n),
+		unfit(!p.Verb.Consumes(), "recv-post-list",
+			"list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", n),
+		unfit(!p.Bandwidth(), "recv-post-list", bwOnly, n),
+		unfit(n < 1 || n > q.RxDepth, "recv-post-list",
+			"list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", n, q.RxDepth)),
+		errs...)
 }
 
 // MaxPoll is the most completions that a bandwidth loop takes at once.
 const MaxPoll = 16
 
 // checkWarmUp checks messages that do not count.
-func (p *Plan) checkWarmUp(c *complaints) {
-	switch {
-	case !p.Load.WarmUp:
-	case !p.Bandwidth():
-		c.add("warm-up (--perform-warm-up): only for bandwidth tests")
-	case p.Verb.Consumes():
-		c.add("warm-up (--perform-warm-up): the peer would have to post receives for it; write, read and atomic do " +
-			"without")
-	}
+func (p *Plan) checkWarmUp() []error {
+	return first(
+		wrong(p.Load.WarmUp && !p.Bandwidth(), "warm-up (--perform-warm-up): only for bandwidth tests"),
+		wrong(p.Load.WarmUp && p.Verb.Consumes(), "warm-up (--perform-warm-up): the peer would have to post receives "+
+			"for it; write, read and atomic do without"))
 }

@@ -10,27 +10,19 @@ import (
 )
 
 // checkMulticast refuses options that a group cannot have.
-func (p *Plan) checkMulticast(c *complaints) {
+func (p *Plan) checkMulticast() []error {
+	named := p.Group != (ibv.GID{})
 	if !p.Multicast {
-		if p.Group != (ibv.GID{}) {
-			c.unfit("MGID", "group (-M) %v: needs multicast (-g)", p.Group)
-		}
-		return
+		return []error{unfit(named, "MGID", "group (-M) %v: needs multicast (-g)", p.Group)}
 	}
-	switch {
-	case p.Transport == wire.RawEth:
-		c.unfit("mcg", "multicast (-g): not with raw Ethernet (-c RawEth)")
-	case p.Transport != wire.UD:
-		c.unfit("connection", "multicast (-g): only for -c UD")
-	case p.Load.Bidirectional:
-		c.add("multicast (-g): not with both directions (-b)")
-	case p.Queues.QPs > 1:
-		c.add("multicast (-g): %d queue pairs (-q); allowed: 1", p.Queues.QPs)
-	case p.Peer.RDMACM:
-		c.add("multicast (-g): not with rdma_cm (-R), as in perftest")
-	case p.Group != (ibv.GID{}) && !p.Group.IsMulticast() && !mappedGroup(p.Group):
-		c.add("group (-M) %v is no multicast address", p.Group)
-	}
+	return first(
+		unfit(p.Transport == wire.RawEth, "mcg", "multicast (-g): not with raw Ethernet (-c RawEth)"),
+		unfit(p.Transport != wire.UD, "connection", "multicast (-g): only for -c UD"),
+		wrong(p.Load.Bidirectional, "multicast (-g): not with both directions (-b)"),
+		wrong(p.Queues.QPs > 1, "multicast (-g): %d queue pairs (-q); allowed: 1", p.Queues.QPs),
+		wrong(p.Peer.RDMACM, "multicast (-g): not with rdma_cm (-R), as in perftest"),
+		wrong(named && !p.Group.IsMulticast() && !mappedGroup(p.Group), "group (-M) %v is no multicast address",
+			p.Group))
 }
 
 // mappedGroup reports whether a GID is a group of IPv4.

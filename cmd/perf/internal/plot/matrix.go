@@ -11,6 +11,8 @@ import (
 	"image/png"
 	"math"
 	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Pair is one direction between two hosts.
@@ -252,11 +254,7 @@ func spread(bad []bool, room, wide int) []label {
 
 // picture draws all fields as one picture: a page with an element for each pair of 200 hosts would not open.
 func (b *board) picture(w int) error {
-	var palette color.Palette
-	for _, c := range colours {
-		palette = append(palette, c)
-	}
-	palette = append(palette, stroke)
+	palette := append(lists.Map(colours[:], func(c color.NRGBA) color.Color { return c }), stroke)
 	m := image.NewPaletted(image.Rect(0, 0, b.W, b.H), palette)
 	edge := 0 // a line between fields
 	if w >= crossSide {

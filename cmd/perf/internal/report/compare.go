@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -177,18 +177,9 @@ func (f *Compared) most(tol Tolerance) float64 {
 // known, and which share of its values is slow.
 func (f *Compared) measure(was, is [][]float64, most float64) (middles, shares []float64) {
 	runs := slices.Concat(was, is)
-	var all []float64
-	for _, run := range runs {
-		for _, v := range run {
-			all = append(all, f.bad(v))
-		}
-	}
+	all := lists.Map(slices.Concat(runs...), f.bad)
 	centre, _, _ := median(all)
-	var away []float64
-	for _, b := range all {
-		away = append(away, math.Abs(b-centre))
-	}
-	spread, _, _ := median(away)
+	spread, _, _ := median(lists.Map(all, func(b float64) float64 { return math.Abs(b - centre) }))
 	spread *= 1.4826 // a standard deviation, if the distribution is normal
 	var sides [2][]float64
 	for i, run := range runs {
@@ -326,14 +317,7 @@ func (m Middle) text(unit float64) string {
 }
 
 // JSON writes one object.
-func (c *Comparison) JSON(w io.Writer) error {
-	b, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(printable.JSON(append(b, '\n')))
-	return err
-}
+func (c *Comparison) JSON(w io.Writer) error { return writeJSON(w, c) }
 
 // difference names what makes two runs different tests, "" if nothing does.
 func difference(x, y *Saved) (what string, old, cur any) {

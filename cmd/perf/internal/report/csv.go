@@ -1,12 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -56,10 +58,7 @@ func (o *Outcome) CSV(w io.Writer) error {
 		}
 		if both {
 			for _, b := range []*measure.Bandwidth{s.Sent, s.Received} {
-				if b == nil {
-					b = &measure.Bandwidth{}
-				}
-				line = append(line, num(b.BitsPerSecond))
+				line = append(line, num(cmp.Or(b, &measure.Bandwidth{}).BitsPerSecond))
 			}
 		}
 		if parts {
@@ -75,12 +74,10 @@ func (o *Outcome) CSV(w io.Writer) error {
 			write(&s.Threads[i], fmt.Sprintf("%sthread %d", of, i+1))
 		}
 	}
-	for i := range o.Result.Sizes {
-		s := &o.Result.Sizes[i]
+	for s := range lists.Each(o.Result.Sizes) {
 		write(s, "all")
 		threads(s, "")
-		for k := range s.Rails {
-			rail := &s.Rails[k]
+		for rail := range lists.Each(s.Rails) {
 			if rail.Err != nil {
 				line := make([]string, len(head))
 				line[0], line[len(head)-2] = strconv.FormatUint(s.Bytes, 10), printable.Name(rail.Name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // Host is the machine that a run was on.
@@ -26,4 +27,12 @@ func ThisHost() *Host {
 		h.Kernel = strings.TrimSpace(string(b))
 	}
 	return h
+}
+
+// role is that of an end that connects, or does not.
+func role(connects bool) wire.Role {
+	if connects {
+		return wire.Client
+	}
+	return wire.Server
 }

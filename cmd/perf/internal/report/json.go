@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -196,8 +196,7 @@ type partDoc struct {
 }
 
 func partsOf(parts []measure.Interval) (docs []partDoc) {
-	for i := range parts {
-		p := &parts[i]
+	for p := range lists.Each(parts) {
 		d := partDoc{Start: p.Start, Seconds: p.Seconds, Margin: p.Margin, Messages: p.Messages, Sent: flowOf(p.Sent),
 			Received: flowOf(p.Received)}
 		if p.Sent == nil || p.Received != nil {
@@ -223,8 +222,7 @@ func (o *Outcome) size(r *measure.Size) any {
 	for i := range r.Threads {
 		parts.Threads = append(parts.Threads, o.size(&r.Threads[i]))
 	}
-	for i := range r.Rails {
-		rail := &r.Rails[i]
+	for rail := range lists.Each(r.Rails) {
 		d := railDoc{Name: rail.Name}
 		if rail.Err != nil {
 			d.Error = rail.Err.Error()
@@ -321,16 +319,12 @@ type Outcome struct {
 // JSON writes the whole outcome as one object, with an error if there was one.
 func (o *Outcome) JSON(w io.Writer) error {
 	c, res := o.Plan, o.Result
-	role := wire.Server
-	if c.Connects() {
-		role = wire.Client
-	}
 	d := document{
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(), Clock: res.Clock,
 		Program: o.Program, Command: o.Command, Host: o.Host,
 		Test: testDoc{
-			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(),
+			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role(c.Connects()).String(),
 			Connection: c.Transport.String(), RDMACM: c.Peer.RDMACM, CMExchange: c.Peer.CMExchange,
 			Bidirectional: c.Load.Bidirectional, AllSizes: c.Load.All, Iterations: c.Load.Iters,
 			Duration: c.Load.Duration.Seconds(), Margin: max(c.Load.Margin, 0).Seconds(),
@@ -390,12 +384,15 @@ func (o *Outcome) JSON(w io.Writer) error {
 	if wc := (*ibv.WCError)(nil); errors.As(o.Failure, &wc) && wc.Posted != nil {
 		d.Posted = strings.Split(wc.Posted.String(), "\n")[1:]
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(d); err != nil {
+	return writeJSON(w, d)
+}
+
+// writeJSON writes an object.
+func writeJSON(w io.Writer, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(printable.JSON(b.Bytes()))
+	_, err = w.Write(printable.JSON(append(b, '\n')))
 	return err
 }

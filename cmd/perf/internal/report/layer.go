@@ -1,25 +1,18 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
 // Layer prints the figures of package rdma for people.
 func Layer(w io.Writer, o *layer.Options, res *layer.Result) {
-	role := "server"
-	if o.Client() {
-		role = "client"
-	}
-	fmt.Fprintf(w, "%s %s, %s\n", o.Carrier, o.Metric, role)
+	fmt.Fprintf(w, "%s %s, %s\n", o.Carrier, o.Metric, role(o.Client()))
 	if res.Transport != "" {
 		fmt.Fprintf(w, "  over     %s\n", printable.Name(res.Transport))
 	}
@@ -127,26 +120,15 @@ type layerTest struct {
 // LayerJSON writes every run as part of one object, with an error if there was one.
 func LayerJSON(w io.Writer, o *layer.Options, res *layer.Result, program string, command []string, host *Host,
 	failure error) error {
-	role := wire.Server
-	if o.Client() {
-		role = wire.Client
-	}
 	d := layerDoc{
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(),
 		Program: program, Command: command, Host: host,
-		Test:      layerTest{string(o.Carrier), o.Metric.String(), role.String(), o.Rounds},
+		Test:      layerTest{string(o.Carrier), o.Metric.String(), role(o.Client()).String(), o.Rounds},
 		Transport: res.Transport, Peer: res.Peer, Results: append([]layer.Run{}, res.Runs...),
 	}
 	if failure != nil {
 		d.Error = failure.Error()
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(d); err != nil {
-		return err
-	}
-	_, err := w.Write(printable.JSON(b.Bytes()))
-	return err
+	return writeJSON(w, d)
 }

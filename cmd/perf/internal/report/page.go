@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -83,9 +85,7 @@ func (c *charts) add(html template.HTML, err error) {
 
 // count keeps the first error.
 func (c *charts) count(err error) {
-	if c.err == nil {
-		c.err = err
-	}
+	c.err = cmp.Or(c.err, err)
 }
 
 // id returns the next name of a drawing.
@@ -170,20 +170,7 @@ func (c *charts) overSize(runs []Named) {
 
 // sizes returns the results of each size, in the order of the first round.
 func (n Named) sizes() [][]*savedSize {
-	var order []uint64
-	of := map[uint64][]*savedSize{}
-	for i := range n.Results {
-		size := &n.Results[i]
-		if of[size.Bytes] == nil {
-			order = append(order, size.Bytes)
-		}
-		of[size.Bytes] = append(of[size.Bytes], size)
-	}
-	var out [][]*savedSize
-	for _, bytes := range order {
-		out = append(out, of[bytes])
-	}
-	return out
+	return lists.Groups(slices.Collect(lists.Each(n.Results)), func(s *savedSize) uint64 { return s.Bytes })
 }
 
 // inRounds says what a line of a run with rounds is.
@@ -245,12 +232,7 @@ func (c *charts) percentiles(runs []Named) {
 		c.chart(chart, steepLatencies)
 		return
 	}
-	var sizes []uint64
-	for n := range bySize {
-		sizes = append(sizes, n)
-	}
-	slices.Sort(sizes)
-	for _, n := range sizes {
+	for _, n := range slices.Sorted(maps.Keys(bySize)) {
 		chart.Title = fmt.Sprintf("Percentiles of latency, %s bytes", plot.Bytes(float64(n)))
 		chart.Series = bySize[n]
 		c.chart(chart, steepLatencies)
@@ -325,11 +307,8 @@ func (c *charts) overTime(runs []Named) {
 	for i, r := range runs {
 		add(r.Label(), i, [][]interval{r.Intervals})
 		for _, rounds := range r.sizes() {
-			var list [][]interval
-			for _, size := range rounds {
-				list = append(list, size.Intervals)
-			}
-			add(r.ofSize(rounds)+r.inRounds(), i, list)
+			intervals := lists.Map(rounds, func(s *savedSize) []interval { return s.Intervals })
+			add(r.ofSize(rounds)+r.inRounds(), i, intervals)
 		}
 	}
 	for _, chart := range []plot.Chart{bw, rate} {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -189,8 +190,7 @@ func newView(r Named, c *charts) *view {
 	for i := range pairFigures {
 		f := &pairFigures[i]
 		var good, bad []float64
-		for k := range m.Pairs {
-			p := &m.Pairs[k]
+		for p := range lists.Each(m.Pairs) {
 			x := f.of(p)
 			switch {
 			case x <= 0:
@@ -294,8 +294,7 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor "+
 			"a pair is better or worse than the median of its rail. The worst pairs and all hosts are in tables.",
 			len(names))}
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		from, ok1 := v.at[p.From]
 		to, ok2 := v.at[p.To]
 		if !ok1 || !ok2 {

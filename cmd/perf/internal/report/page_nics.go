@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -64,14 +66,10 @@ func (v *view) parted(p *savedPair) bool {
 
 // splits has a verdict for each split of the fabric.
 func (v *view) splits() {
-	for i, s := range v.m.Splits {
-		if i == mostVerdicts/4 {
-			v.add("split", "", fmt.Sprintf("%d more, in the JSON file", len(v.m.Splits)-i))
-			break
-		}
+	some(v, "split", v.m.Splits, mostVerdicts/4, "more, in the JSON file", func(s mesh.Split) (host, why string) {
 		v.parts = append(v.parts, "the fabric split in "+plural(len(s.Sides), "side", "sides"))
-		v.add("split", "", cut(s.String(), longestError))
-	}
+		return "", cut(s.String(), longestError)
+	})
 }
 
 // unknownHost is the verdict on a host that may be good or bad.
@@ -79,22 +77,11 @@ const unknownHost = "unknown"
 
 // unknown has a verdict for each reason why nobody knows whether hosts are good, and the hosts that have it.
 func (v *view) unknown() {
-	hosts := map[string][]string{}
-	var reasons []string
-	for _, u := range v.m.Unknown {
-		if hosts[u.Why] == nil {
-			reasons = append(reasons, u.Why)
-		}
-		hosts[u.Why] = append(hosts[u.Why], u.Host)
-	}
-	for i, why := range reasons {
-		if i == mostVerdicts {
-			v.add(unknownHost, "", fmt.Sprintf("%d more reasons, in the JSON file", len(reasons)-i))
-			break
-		}
-		v.add(unknownHost, cut(printable.Message(roster.Fold(hosts[why])), longestError),
-			cut(printable.Message(why), longestError))
-	}
+	reasons := lists.Groups(v.m.Unknown, func(u mesh.Listed) string { return u.Why })
+	some(v, unknownHost, reasons, mostVerdicts, "more reasons, in the JSON file", func(l []mesh.Listed) (_, _ string) {
+		hosts := printable.Message(roster.Fold(mesh.Names(l)))
+		return cut(hosts, longestError), cut(printable.Message(l[0].Why), longestError)
+	})
 }
 
 // side is an end of a pair in words.
@@ -118,10 +105,9 @@ func (v *view) explained(p *savedPair) bool {
 }
 
 // darkNICs has a verdict for each NIC that reaches nobody, and each that was in no test.
-func (v *view) darkNICs(part func(int, string, string)) {
+func (v *view) darkNICs() {
 	without := map[[2]string]int{}
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		if p.Error == "" {
 			continue
 		}
@@ -132,23 +118,15 @@ func (v *view) darkNICs(part func(int, string, string)) {
 			without[e]++
 		}
 	}
-	part(len(v.m.Dark), "NIC dark", "NICs dark")
-	for i, d := range v.m.Dark {
-		if i == mostVerdicts {
-			v.add("dark", "", fmt.Sprintf("%d more, in the JSON file", len(v.m.Dark)-i))
-			break
-		}
-		why := "reaches nobody: " + cut(printable.Message(d.Error), longestError)
+	v.part(len(v.m.Dark), "NIC dark", "NICs dark")
+	some(v, "dark", v.m.Dark, mostVerdicts, "more, in the JSON file", func(d slowPart) (host, why string) {
+		why = "reaches nobody: " + cut(printable.Message(d.Error), longestError)
 		if n := without[[2]string{d.Host, d.NIC}]; n > 0 {
 			why += fmt.Sprintf(". %s of it without a figure", plural(n, "pair", "pairs"))
 		}
-		v.add("dark", d.name(), why)
-	}
-	for i, n := range v.m.Unmet {
-		if i == mostVerdicts/4 {
-			v.add("unmet", "", fmt.Sprintf("%d more NICs were not measured", len(v.m.Unmet)-i))
-			break
-		}
-		v.add("unmet", n.name(), "was not measured: no host that it met has such a NIC")
-	}
+		return d.name(), why
+	})
+	some(v, "unmet", v.m.Unmet, mostVerdicts/4, "more NICs were not measured", func(n slowPart) (host, why string) {
+		return n.name(), "was not measured: no host that it met has such a NIC"
+	})
 }

@@ -42,23 +42,17 @@ func (s *stalled) says() string {
 }
 
 // stalls has a verdict for each host and pair that stood still.
-func (v *view) stalls(part func(int, string, string)) {
+func (v *view) stalls() {
 	for _, kind := range []struct {
 		list      []stalled
 		one, many string
 	}{{v.m.StalledHosts, "host stalled", "hosts stalled"}, {v.m.StalledPairs, "pair stalled", "pairs stalled"}} {
-		part(len(kind.list), kind.one, kind.many)
-		for i := range kind.list {
-			s := &kind.list[i]
-			if i == mostVerdicts {
-				v.add("stalled", "", fmt.Sprintf("%d more, in the JSON file", len(kind.list)-i))
-				break
-			}
-			host := ""
+		v.part(len(kind.list), kind.one, kind.many)
+		some(v, "stalled", kind.list, mostVerdicts, "more, in the JSON file", func(s stalled) (host, why string) {
 			if s.Host != "" {
 				host = name(s.Host)
 			}
-			v.add("stalled", host, s.says())
-		}
+			return host, s.says()
+		})
 	}
 }

@@ -3,10 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
@@ -20,8 +22,7 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	var slowPairs []string
 	errs := map[string]int{} // and a pair that had each
 	first := map[string]string{}
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		switch {
 		case p.Error == "" || p.Error == "interrupted":
 		case v.unmeasured(p):
@@ -41,17 +42,12 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 			slowPairs = append(slowPairs, v.side(p.From, p.FromNIC)+" to "+v.side(p.To, p.ToNIC))
 		}
 	}
-	part := func(n int, one, many string) {
-		if n > 0 {
-			v.parts = append(v.parts, plural(n, one, many))
-		}
-	}
-	v.lostHosts(part, without)
+	v.lostHosts(without)
 	v.splits()
-	v.darkNICs(part)
-	v.slowHosts(part)
-	v.stalls(part)
-	part(len(slowPairs), "more pair slow", "more pairs slow")
+	v.darkNICs()
+	v.slowHosts()
+	v.stalls()
+	v.part(len(slowPairs), "more pair slow", "more pairs slow")
 	if n := len(slowPairs); n > 0 {
 		few := strings.Join(slowPairs[:min(n, 3)], ", ")
 		if n > 3 {
@@ -59,20 +55,16 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		}
 		v.add("slow", "", few+", although the hosts are not slow")
 	}
-	part(failed, "pair failed", "pairs failed")
-	for i, text := range byCount(errs) {
-		if i == mostVerdicts/4 {
-			v.add("failed", "", fmt.Sprintf("%d other errors", len(errs)-i))
-			break
-		}
+	v.part(failed, "pair failed", "pairs failed")
+	some(v, "failed", byCount(errs), mostVerdicts/4, "other errors", func(text string) (host, why string) {
 		which := first[text]
 		if n := errs[text]; n > 1 {
 			which += " and " + plural(n-1, "more pair", "more pairs")
 		}
-		v.add("failed", "", which+": "+text)
-	}
+		return "", which + ": " + text
+	})
 	v.Bad = v.parts != nil
-	part(len(v.m.Unknown), "host unknown", "hosts unknown")
+	v.part(len(v.m.Unknown), "host unknown", "hosts unknown")
 	v.unknown()
 	switch {
 	case v.parts != nil:
@@ -108,7 +100,7 @@ func (p slowPart) kind() string {
 const unnamed = "?"
 
 // lostHosts has a verdict for each host that is gone. without is how many of its pairs have no figure.
-func (v *view) lostHosts(part func(int, string, string), without map[string]int) {
+func (v *view) lostHosts(without map[string]int) {
 	for _, kind := range kinds {
 		n, more := 0, ""
 		for _, s := range v.m.LostHosts {
@@ -130,7 +122,7 @@ func (v *view) lostHosts(part func(int, string, string), without map[string]int)
 			}
 			v.add(kind, s.name(), why)
 		}
-		part(n, "host "+kind, "hosts "+kind)
+		v.part(n, "host "+kind, "hosts "+kind)
 		if more != "" {
 			v.parts = append(v.parts, more)
 		}
@@ -149,51 +141,62 @@ func btoi(b bool) int {
 
 func (v *view) add(what, host, why string) { v.Verdicts = append(v.Verdicts, finding{what, host, why}) }
 
+// part adds to the headline how many there are of something, if there are any.
+func (v *view) part(n int, one, many string) {
+	if n > 0 {
+		v.parts = append(v.parts, plural(n, one, many))
+	}
+}
+
+// some has a verdict for each of the first ones of a list, and one for the rest.
+func some[T any](v *view, what string, list []T, most int, rest string, verdict func(T) (host, why string)) {
+	for i, e := range list {
+		if i == most {
+			v.add(what, "", fmt.Sprintf("%d %s", len(list)-i, rest))
+			return
+		}
+		host, why := verdict(e)
+		v.add(what, host, why)
+	}
+}
+
 func (v *view) marked(host string) bool {
 	i, ok := v.at[host]
 	return ok && v.marks[i] != ""
 }
 
 // slowHosts has a verdict for each slow host, with all its parts and figures.
-func (v *view) slowHosts(part func(int, string, string)) {
-	var order []string
-	why := map[string][]string{}
-	for _, s := range v.m.SlowHosts {
-		n := s.name()
-		if why[n] == nil {
-			order = append(order, n)
+func (v *view) slowHosts() {
+	hosts := lists.Groups(v.m.SlowHosts, slowPart.name)
+	v.part(len(hosts), "host slow", "hosts slow")
+	some(v, "slow", hosts, mostVerdicts, "more, in the table of hosts", func(parts []slowPart) (host, says string) {
+		return parts[0].name(), strings.Join(lists.Map(parts, slowPart.says), "; ")
+	})
+}
+
+// says describes a part of a slow host, and its figure.
+func (p slowPart) says() string {
+	says := p.Part
+	for f := range lists.Each(pairFigures[:]) {
+		if p.Figure != f.key {
+			continue
 		}
-		says := s.Part
-		for i := range pairFigures {
-			f := &pairFigures[i]
-			if s.Figure != f.key {
-				continue
-			}
-			if says += " at"; !f.more {
-				says += " a latency of"
-			}
-			if x, m := s.OfHost/f.per, s.OfHosts/f.per; plot.Log.Fits(x) && plot.Log.Fits(m) {
-				says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
-			} else {
-				says = s.Part + ", " + map[bool]string{true: "bandwidth", false: "latency"}[f.more]
-			}
+		if says += " at"; !f.more {
+			says += " a latency of"
 		}
-		if words := tails[s.Figure]; words != "" {
-			says += ", " + words
-			if x, m := s.OfHost/1e3, s.OfHosts/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
-				says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
-			}
+		if x, m := p.OfHost/f.per, p.OfHosts/f.per; plot.Log.Fits(x) && plot.Log.Fits(m) {
+			says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
+		} else {
+			says = p.Part + ", " + map[bool]string{true: "bandwidth", false: "latency"}[f.more]
 		}
-		why[n] = append(why[n], cut(printable.Message(says), longestError))
 	}
-	part(len(order), "host slow", "hosts slow")
-	for i, n := range order {
-		if i == mostVerdicts {
-			v.add("slow", "", fmt.Sprintf("%d more, in the table of hosts", len(order)-i))
-			break
+	if words := tails[p.Figure]; words != "" {
+		says += ", " + words
+		if x, m := p.OfHost/1e3, p.OfHosts/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
+			says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
 		}
-		v.add("slow", n, strings.Join(why[n], "; "))
 	}
+	return cut(printable.Message(says), longestError)
 }
 
 // name is the host, and its NIC if the verdict is on that alone.
@@ -203,12 +206,7 @@ func (p slowPart) name() string {
 
 // byCount returns the keys, the most frequent first.
 func byCount(m map[string]int) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b string) int { return cmp.Or(m[b]-m[a], cmp.Compare(a, b)) })
-	return keys
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(m[b]-m[a], cmp.Compare(a, b)) })
 }
 
 // worst takes the pairs that are worse than the median of their rail by the largest factor. A slow host has only one of
@@ -219,8 +217,7 @@ func (v *view) worst(slow slowFigures) {
 		rank float64
 	}
 	var all []candidate
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		rank := 0.0
 		for k := range pairFigures {
 			if x := pairFigures[k].of(p); x > 0 {
@@ -276,8 +273,7 @@ func (v *view) hosts(medians [2]float64) {
 	n := len(v.m.Hosts)
 	values := make([][4][]float64, n)
 	v.Hosts = make([]hostRow, n)
-	for i := range v.m.Pairs {
-		p := &v.m.Pairs[i]
+	for p := range lists.Each(v.m.Pairs) {
 		for end, host := range []string{p.From, p.To} {
 			at, ok := v.at[host]
 			if !ok {

@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -73,8 +74,7 @@ func (s *series) size(r *savedSize, latency bool) {
 
 // mesh takes the figures of all pairs, and those of each host.
 func (s *series) mesh(m *savedMesh) {
-	for i := range m.Pairs {
-		p := &m.Pairs[i]
+	for p := range lists.Each(m.Pairs) {
 		for _, hosts := range []string{"all pairs", p.From + " sends", p.To + " receives"} {
 			s.add(figureKey{hosts: hosts, figure: bandwidthKey}, known(p.Bits))
 			s.add(figureKey{hosts: hosts, figure: latencyKey}, known(p.P50))

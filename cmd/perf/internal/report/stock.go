@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -228,9 +229,7 @@ func (t Stock) Size(r measure.Size) {
 
 // half prints one direction of two.
 func (t Stock) half(name string, r *measure.Size, b *measure.Bandwidth) {
-	if b == nil {
-		b = &measure.Bandwidth{}
-	}
+	b = cmp.Or(b, &measure.Bandwidth{})
 	t.printf("%s\n\n %s results: \n%s\n", rule, name, rule)
 	t.columns()
 	t.bandwidth(r.Bytes, b.Messages, b, nil)

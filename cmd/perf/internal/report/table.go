@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -75,10 +76,6 @@ func (t Table) Rails(rails []engine.Rail) {
 // kind prints which test it is.
 func (t Table) kind() {
 	p := t.Plan
-	role := "server"
-	if p.Connects() {
-		role = "client"
-	}
 	kind := fmt.Sprintf("%s %s", p.Verb, p.Metric)
 	if p.Load.Bidirectional {
 		kind += ", both directions"
@@ -86,7 +83,7 @@ func (t Table) kind() {
 	if p.Load.Reversed {
 		kind += ", reversed"
 	}
-	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role)
+	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role(p.Connects()))
 }
 
 // end prints the two ends of a connection.
@@ -202,8 +199,7 @@ func (t Table) Size(r measure.Size) {
 	t.line(r)
 	t.spacing("sent", r.SendSpacing)
 	t.spacing("received", r.RecvSpacing)
-	for i := range r.Rails {
-		rail := &r.Rails[i]
+	for rail := range lists.Each(r.Rails) {
 		if rail.Err != nil {
 			fmt.Fprintf(t.W, "%10s %12s  %s: failed\n", "", "-", printable.Name(rail.Name))
 			continue
@@ -261,12 +257,10 @@ func (t Table) line(r measure.Size) {
 		}
 		return
 	}
-	unit := measure.Units(t.Plan.Report.Gbits)
-	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
-		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
+	t.bandwidth(r.Bytes, r.Messages, r.BW, "")
 	t.directions(r.Sent, r.Received)
 	for i := range r.Ports {
-		t.direction(fmt.Sprintf("port %d", i+1), &r.Ports[i])
+		t.bandwidth("", fmt.Sprintf("port %d", i+1), &r.Ports[i], "")
 	}
 	t.losses(r)
 }
@@ -288,29 +282,28 @@ func (t Table) directions(sent, received *measure.Bandwidth) {
 	if sent == nil || received != nil && !t.Plan.Report.ReportBoth {
 		return
 	}
-	t.direction("sent", sent)
+	t.bandwidth("", "sent", sent, "")
 	if received != nil {
-		t.direction("received", received)
+		t.bandwidth("", "received", received, "")
 	}
 }
 
-// direction prints a part of the figures: one direction of both, or one port.
-func (t Table) direction(name string, b *measure.Bandwidth) {
+// bandwidth prints a line of figures: of all, of one direction of both, or of one port.
+func (t Table) bandwidth(size, of any, b *measure.Bandwidth, behind string) {
 	unit := measure.Units(t.Plan.Report.Gbits)
-	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "", name, rate(b.PeakBitsPerSecond/unit, 2),
-		rate(b.BitsPerSecond/unit, 2), rate(b.MessagesPerSecond/1e6, 6))
+	fmt.Fprintf(t.W, "%10v %12v %18s %20s %15s%s\n", size, of, rate(b.PeakBitsPerSecond/unit, 2),
+		rate(b.BitsPerSecond/unit, 2), rate(b.MessagesPerSecond/1e6, 6), behind)
 }
 
 // Interval prints a line for a part of a run.
 func (t Table) Interval(size uint64, i measure.Interval) {
+	b := measure.Bandwidth{BitsPerSecond: i.BitsPerSecond, MessagesPerSecond: i.MessagesPerSecond}
 	if t.Only != "" {
 		if t.Plan.Load.Infinite { // there is no last figure
-			t.figure(measure.Size{BW: &measure.Bandwidth{BitsPerSecond: i.BitsPerSecond,
-				MessagesPerSecond: i.MessagesPerSecond}})
+			t.figure(measure.Size{BW: &b})
 		}
 		return
 	}
-	unit := measure.Units(t.Plan.Report.Gbits)
 	of := ""
 	if i.Margin {
 		of = ", margin"
@@ -318,8 +311,7 @@ func (t Table) Interval(size uint64, i measure.Interval) {
 	if i.Rail != "" {
 		of += ", " + printable.Name(i.Rail)
 	}
-	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s%s\n", size, i.Messages, "-",
-		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds, of)
+	t.bandwidth(size, i.Messages, &b, fmt.Sprintf("  in %.1f s%s", i.Seconds, of))
 	t.directions(i.Sent, i.Received)
 }
 

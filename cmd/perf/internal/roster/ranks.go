@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 )
@@ -30,10 +31,7 @@ func FindPlace(getenv func(string) string) (Place, error) {
 		if getenv(v.rank) == "" || v.of != "" && getenv(v.of) == "" {
 			continue
 		}
-		p := Place{Nodes: getenv("SLURM_STEP_NODELIST")}
-		if p.Nodes == "" {
-			p.Nodes = Allocation(getenv).Nodes
-		}
+		p := Place{Nodes: cmp.Or(getenv("SLURM_STEP_NODELIST"), Allocation(getenv).Nodes)}
 		if job := getenv("SLURM_JOB_ID"); job != "" {
 			p.Job = job + "." + getenv("SLURM_STEP_ID")
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Roster has the hosts of a mesh. The zero value expects nobody; see New.
@@ -177,10 +179,7 @@ func (r *Roster) Missing() (list []Missing) {
 	if list, ok := r.unlisted(); ok {
 		return list
 	}
-	for _, rank := range r.absent() {
-		list = append(list, Missing{"", rank})
-	}
-	return list
+	return lists.Map(r.absent(), func(rank int) Missing { return Missing{"", rank} })
 }
 
 // absent returns the ranks that nobody has, if all that came have one.
@@ -273,10 +272,7 @@ func (r *Roster) Awaited() string {
 		return fmt.Sprintf("%d hosts have come, nobody has said of how many: %s", len(r.hosts), cut(r.present()))
 	}
 	text := fmt.Sprintf("%d of %d hosts have come", r.came(), r.Expected())
-	var names []string
-	for _, m := range r.Missing() {
-		names = append(names, m.String())
-	}
+	names := lists.Map(r.Missing(), Missing.String)
 	if len(names) > 0 && len(names) == r.Short() {
 		return text + "; awaited: " + cut(Fold(names))
 	}
@@ -296,14 +292,10 @@ func cut(list string) string {
 }
 
 func (r *Roster) present() string {
-	var names []string
-	for _, h := range r.hosts {
-		names = append(names, h.name)
-	}
-	if len(names) == 0 {
+	if len(r.hosts) == 0 {
 		return "none"
 	}
-	return Fold(names)
+	return Fold(lists.Map(r.hosts, func(h entry) string { return h.name }))
 }
 
 // short returns a name without its domain, unless it is an address.

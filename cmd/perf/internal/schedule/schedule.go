@@ -7,7 +7,6 @@ import "slices"
 // In a tournament a host goes to one of its next pairs as soon as both are free: no host waits for the slowest pair of
 // a round. All other orders take one step after the other.
 type Schedule struct {
-	n       int
 	of      func(step int) []Pair
 	steps   []int // of the order, in turn
 	free    bool  // hosts go on by themselves
@@ -27,7 +26,7 @@ type queue struct {
 // New returns the schedule of an order for n hosts. With rounds above 0, each host is in so many disjoint pairs only.
 func New(o Order, n, rounds int) *Schedule {
 	count, of := o.steps(n)
-	s := &Schedule{n: n, of: of, free: o == Rounds, queues: make([]queue, n)}
+	s := &Schedule{of: of, free: o == Rounds, queues: make([]queue, n)}
 	for i := range n {
 		s.again(n - 1 - i)
 	}
@@ -45,7 +44,7 @@ func New(o Order, n, rounds int) *Schedule {
 
 // List returns a schedule of given pairs, one at a time.
 func List(n int, pairs []Pair) *Schedule {
-	s := &Schedule{n: n, of: func(step int) []Pair { return pairs[step : step+1] }, queues: make([]queue, n),
+	s := &Schedule{of: func(step int) []Pair { return pairs[step : step+1] }, queues: make([]queue, n),
 		left: len(pairs)}
 	for i := range pairs {
 		s.steps = append(s.steps, i)
@@ -55,7 +54,7 @@ func List(n int, pairs []Pair) *Schedule {
 
 // Together returns a schedule of given pairs, all at the same time.
 func Together(n int, pairs []Pair) *Schedule {
-	return &Schedule{n: n, of: func(int) []Pair { return pairs }, steps: []int{0}, queues: make([]queue, n),
+	return &Schedule{of: func(int) []Pair { return pairs }, steps: []int{0}, queues: make([]queue, n),
 		left: len(pairs)}
 }
 
@@ -176,7 +175,7 @@ func remove(q *queue, p Pair) {
 // again.
 func Further(n, done, more int) *Schedule {
 	count, of := Rounds.steps(n)
-	s := &Schedule{n: n, of: of, free: true, queues: make([]queue, n)}
+	s := &Schedule{of: of, free: true, queues: make([]queue, n)}
 	for i := range n {
 		s.again(n - 1 - i)
 	}

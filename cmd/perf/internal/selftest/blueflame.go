@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -57,15 +58,16 @@ func soak(b *box, path ibv.DataPath, domains bool, posts uint64) {
 			}
 		})
 	}
-	watch(ctx, cancel, &wg, func() (n uint64) {
+	arrived := func() (n uint64) {
 		for _, l := range lanes {
 			n += l.arrived.Load()
 		}
 		return n
-	})
-	for _, l := range lanes {
-		b.check.Count += l.arrived.Load()
 	}
+	watch(ctx, &wg, patience, arrived, func(n uint64) {
+		cancel(fmt.Errorf("nothing arrived for %v, after %d messages", patience, n))
+	})
+	b.check.Count = arrived()
 	b.figure("posts_per_second", float64(b.check.Count)/time.Since(began).Seconds())
 	b.figure("inline_bytes_max", float64(lanes[0].most))
 	if b.check.Count < posts/soakLanes*soakLanes {
@@ -81,24 +83,18 @@ func soak(b *box, path ibv.DataPath, domains bool, posts uint64) {
 	}
 }
 
-// watch waits for the goroutines, and cancels them when nothing has happened for a while.
-func watch(ctx context.Context, cancel context.CancelCauseFunc, wg *sync.WaitGroup, count func() uint64) {
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
-	ticks := time.NewTicker(patience)
-	defer ticks.Stop()
-	for last := count(); ; {
-		select {
-		case <-done:
-			return
-		case <-ticks.C:
-			now := count()
-			if now == last && ctx.Err() == nil {
-				cancel(fmt.Errorf("nothing arrived for %v, after %d messages", patience, now))
-			}
-			last = now
+// watch waits for the goroutines, and calls still when nothing has happened for a while.
+func watch(ctx context.Context, wg *sync.WaitGroup, while time.Duration, count func() uint64, still func(n uint64)) {
+	last := count()
+	stop := tick.Every(while, func() {
+		now := count()
+		if now == last && ctx.Err() == nil {
+			still(now)
 		}
-	}
+		last = now
+	})
+	wg.Wait()
+	stop()
 }
 
 // lane has the queues and the memory of one goroutine.

@@ -36,11 +36,7 @@ func compressed(b *box, entry int, format mlx5dv.CQEFormats, shared bool) {
 	if shared {
 		o.srqSGEs = 1
 	}
-	x, y, srq := b.pair(o)
-	var q receiver = y.qp
-	if shared {
-		q = srq
-	}
+	x, y, q := b.pair(o)
 	post := func(id uint64) { b.recv(q, id, y.mr.SGE(int(id)*room, room)) }
 	for i := range uint64(burst) {
 		post(i)

@@ -117,6 +117,12 @@ func both(ctx context.Context, program string, words []string, options [2][]stri
 		client := exec.CommandContext(ctx, program, append(args(0), "127.0.0.1")...)
 		client.Stdout, client.Stderr = &out, &diag
 		err := client.Run()
+		said := func() string { return tail(diag.String()+out.String(), 2000) }
+		stop := func() ([]byte, error) {
+			cancel()
+			<-ended
+			return nil, fmt.Errorf("client: %w: %s", err, said())
+		}
 		if err == nil {
 			if err := <-ended; err != nil {
 				return nil, fmt.Errorf("server: %w: %s", err, tail(served.String(), 2000))
@@ -125,18 +131,13 @@ func both(ctx context.Context, program string, words []string, options [2][]stri
 		}
 		select {
 		case e := <-ended:
-			return nil, fmt.Errorf("server: %v: %s; client: %w: %s", e, tail(served.String(), 2000), err,
-				tail(diag.String()+out.String(), 2000))
+			return nil, fmt.Errorf("server: %v: %s; client: %w: %s", e, tail(served.String(), 2000), err, said())
 		case <-ctx.Done():
-			cancel()
-			<-ended
-			return nil, fmt.Errorf("client: %w: %s", err, tail(diag.String()+out.String(), 2000))
+			return stop()
 		case <-time.After(100 * time.Millisecond):
 		}
 		if !strings.Contains(diag.String()+out.String(), "connect") {
-			cancel()
-			<-ended
-			return nil, fmt.Errorf("client: %w: %s", err, tail(diag.String()+out.String(), 2000))
+			return stop()
 		}
 	}
 }

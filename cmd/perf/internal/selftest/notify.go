@@ -51,26 +51,13 @@ func pingPong(b *box, path ibv.DataPath, n uint64) {
 			}
 		})
 	}
-	dog := time.NewTicker(b.opt.watchdog())
-	defer dog.Stop()
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
-	for last, over := uint64(0), false; !over; {
-		select {
-		case <-done:
-			over = true
-		case <-dog.C:
-			now := counts[0].Load() + counts[1].Load()
-			if now == last && ctx.Err() == nil {
-				b.note("both ends slept for %v after %d and %d messages; completions there, which no event announced: "+
-					"%d and %d", b.opt.watchdog(), counts[0].Load(), counts[1].Load(),
-					left(ends[0].cq), left(ends[1].cq))
-				cancel(errors.New("a wake-up was lost; see the notes"))
-			}
-			last = now
-		}
-	}
-	b.check.Count = counts[0].Load() + counts[1].Load()
+	moved := func() uint64 { return counts[0].Load() + counts[1].Load() }
+	watch(ctx, &wg, b.opt.watchdog(), moved, func(uint64) {
+		b.note("both ends slept for %v after %d and %d messages; completions there, which no event announced: "+
+			"%d and %d", b.opt.watchdog(), counts[0].Load(), counts[1].Load(), left(ends[0].cq), left(ends[1].cq))
+		cancel(errors.New("a wake-up was lost; see the notes"))
+	})
+	b.check.Count = moved()
 	if b.check.Count < 2*n {
 		b.check.Wanted = 2 * n
 	}

@@ -86,18 +86,20 @@ type pairOptions struct {
 	connect *ibv.ConnectOptions
 }
 
-// pair connects a QP of end 0, a, with one of end 1, b.
-func (b *box) pair(o pairOptions) (*side, *side, *ibv.SRQ) {
-	x, y := b.side(0, o.memory, o.path, o.cq), b.side(1, o.memory, o.path, o.cq)
-	var srq *ibv.SRQ
+// pair connects a QP of end 0, a, with one of end 1, b, which receives from q.
+func (b *box) pair(o pairOptions) (x, y *side, q receiver) {
+	x, y = b.side(0, o.memory, o.path, o.cq), b.side(1, o.memory, o.path, o.cq)
 	other := o.qp
 	if o.srqSGEs > 0 {
-		srq = y.srq(64, o.srqSGEs)
-		other.SRQ, other.MaxRecvWR, other.MaxRecvSGE = srq, 0, 0
+		other.SRQ, other.MaxRecvWR, other.MaxRecvSGE = y.srq(64, o.srqSGEs), 0, 0
+		q = other.SRQ
 	}
 	connect(x, y, x.newQP(o.qp, o.flags), y.newQP(other, o.flags), o.connect)
 	b.engine(x.qp)
-	return x, y, srq
+	if q == nil {
+		q = y.qp
+	}
+	return x, y, q
 }
 
 // engine records the engine of a QP.
@@ -164,6 +166,13 @@ func (b *box) recv(q receiver, id uint64, sges ...ibv.SGE) {
 func fill(p []byte, seed int) {
 	for i := range p {
 		p[i] = byte(i*7 + i>>8*13 + seed)
+	}
+}
+
+// set writes one value to each byte.
+func set(p []byte, value byte) {
+	for i := range p {
+		p[i] = value
 	}
 }
 

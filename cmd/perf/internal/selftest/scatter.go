@@ -36,12 +36,8 @@ func scatterStep(s *stage) {
 // scatter sends and reads short messages, which may arrive in the completion, into lists of SGEs.
 func scatter(b *box, path ibv.DataPath, entry int, flags mlx5dv.QPCreateFlags, srqSGEs int) {
 	const clean = 0x5a
-	x, y, srq := b.pair(pairOptions{path: path, memory: 4096, flags: flags, srqSGEs: srqSGEs,
+	x, y, q := b.pair(pairOptions{path: path, memory: 4096, flags: flags, srqSGEs: srqSGEs,
 		cq: &mlx5dv.CQOptions{EntrySize: entry}, qp: ibv.QPOptions{MaxRecvSGE: 3, MaxSendSGE: 3}})
-	var q receiver = y.qp
-	if srq != nil {
-		q = srq
-	}
 	lists := max(srqSGEs, 1)
 	if srqSGEs == 0 {
 		lists = 3
@@ -50,9 +46,7 @@ func scatter(b *box, path ibv.DataPath, entry int, flags mlx5dv.QPCreateFlags, s
 		pieces := min(1+n%lists, n)
 		fill(x.mr.Bytes()[:n], n)
 		dst := y.mr.Bytes()
-		for i := range dst[:1024] {
-			dst[i] = clean
-		}
+		set(dst[:1024], clean)
 		sges, where := y.split(n, pieces)
 		b.recv(q, uint64(n), sges...)
 		x.post(ibv.SendWR{ID: uint64(n), Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{x.mr.SGE(0, n)}})
@@ -63,9 +57,7 @@ func scatter(b *box, path ibv.DataPath, entry int, flags mlx5dv.QPCreateFlags, s
 		checkPieces(b, fmt.Sprintf("%d bytes in %d pieces", n, pieces), dst[:1024], where, x.mr.Bytes()[:n], clean)
 
 		ours := x.mr.Bytes()[1024:2048]
-		for i := range ours {
-			ours[i] = clean
-		}
+		set(ours, clean)
 		fill(dst[2048:][:n], n+1)
 		sges, where = x.split(n, pieces)
 		for i := range sges {
@@ -116,16 +108,10 @@ func nullMR(b *box, path ibv.DataPath, entry, srqSGEs int) {
 		o.flags = mlx5dv.DisableScatterToCQE
 		b.note("payload kept out of completions: libmlx5 ignores the key in an SRQ")
 	}
-	x, y, srq := b.pair(o)
+	x, y, q := b.pair(o)
 	null := own(y.pd.AllocNullMR())(b)
-	var q receiver = y.qp
-	if srq != nil {
-		q = srq
-	}
 	dst := y.mr.Bytes()
-	for i := range dst {
-		dst[i] = clean
-	}
+	set(dst, clean)
 	for _, n := range []int{1, 8, 24, 32, 33, 48, 64, 65, 200} {
 		fill(x.mr.Bytes()[:n], n)
 		sge := y.mr.SGE(64, n)

@@ -57,9 +57,7 @@ func transfers(b *box, path ibv.DataPath, op ibv.Opcode, inline bool) {
 		}
 		src, dst := from.mr.Bytes(), to.mr.Bytes()
 		fill(src[margin:][:n], i)
-		for k := range n + 2*margin {
-			dst[k] = clean
-		}
+		set(dst[:n+2*margin], clean)
 		wr := ibv.SendWR{ID: uint64(i), Opcode: op, Flags: ibv.Signaled, Imm: uint32(i) << 20,
 			SGEs: []ibv.SGE{x.mr.SGE(margin, n)}, Remote: y.mr.Remote().At(margin)}
 		if inline {

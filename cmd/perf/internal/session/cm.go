@@ -248,20 +248,6 @@ func (s *rdmaCM) lost() (int, error) {
 	return 0, nil
 }
 
-func (s *rdmaCM) closeQPs() error {
-	var errs []error
-	if s.cm != nil {
-		errs = append(errs, s.cm.Close())
-	}
-	for _, conn := range s.conns {
-		errs = append(errs, conn.Close())
-	}
-	return errors.Join(errs...)
-}
+func (s *rdmaCM) closeQPs() error { return errors.Join(closeEach(s.cm), closeEach(s.conns...)) }
 
-func (s *rdmaCM) closeListener() error {
-	if s.listener == nil {
-		return nil
-	}
-	return s.listener.Close()
-}
+func (s *rdmaCM) closeListener() error { return closeEach(s.listener) }

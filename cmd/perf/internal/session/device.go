@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,8 +18,7 @@ import (
 )
 
 // openDevice opens the device and checks what can be checked without a peer.
-func (s *Session) openDevice(device string, port uint8) error {
-	var err error
+func (s *Session) openDevice(device string, port uint8) (err error) {
 	if s.dev, err = s.open(device); err != nil {
 		return err
 	}
@@ -37,34 +37,18 @@ func (s *Session) openDevice(device string, port uint8) error {
 		return fmt.Errorf("%s is %v, not active; bring its link up, or choose another one with -d and -i", name,
 			s.port.State)
 	}
-	if err := s.checkSecondPort(); err != nil {
-		return err
-	}
-	if err := s.checkIndices(); err != nil {
-		return err
-	}
-	if err := s.chooseMTU(name); err != nil {
-		return err
-	}
-	if err := s.checkDatagram(); err != nil {
-		return err
-	}
-	if err := s.checkPaging(); err != nil {
-		return err
-	}
-	if s.plan.Verb == wire.Atomic && s.attr.AtomicCap == ibv.AtomicNone {
-		return fmt.Errorf("atomic: %s has no atomics", s.dev.Name())
-	}
-	if err := s.checkPacing(); err != nil {
-		return err
-	}
-	if err := s.checkCounters(); err != nil {
-		return err
-	}
-	if size := s.plan.Load.Size; s.port.MaxMsgSize != 0 && size > uint64(s.port.MaxMsgSize) {
-		return fmt.Errorf("size (-s) %d > %d, the largest message of %s", size, s.port.MaxMsgSize, name)
-	}
-	return s.chooseOutReads()
+	return inOrder(s.checkSecondPort, s.checkIndices, func() error { return s.chooseMTU(name) }, s.checkDatagram,
+		s.checkPaging, func() error {
+			if s.plan.Verb == wire.Atomic && s.attr.AtomicCap == ibv.AtomicNone {
+				return fmt.Errorf("atomic: %s has no atomics", s.dev.Name())
+			}
+			return nil
+		}, s.checkPacing, s.checkCounters, func() error {
+			if size := s.plan.Load.Size; s.port.MaxMsgSize != 0 && size > uint64(s.port.MaxMsgSize) {
+				return fmt.Errorf("size (-s) %d > %d, the largest message of %s", size, s.port.MaxMsgSize, name)
+			}
+			return nil
+		}, s.chooseOutReads)
 }
 
 // pin has this process run near the device, before it allocates anything for it.
@@ -202,10 +186,7 @@ func (s *Session) chooseOutReads() error {
 	if want > most {
 		return fmt.Errorf("outstanding reads (-o) %d > %d, the limit of %s", want, most, s.dev.Name())
 	}
-	if want == 0 {
-		want = max(most, 1)
-	}
-	s.setup.OutReads = want
+	s.setup.OutReads = cmp.Or(want, max(most, 1))
 	return nil
 }
 

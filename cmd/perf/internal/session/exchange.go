@@ -43,49 +43,31 @@ func (s *Session) Plan() plan.Plan { return s.plan }
 
 // connect announces the queue pairs to the peer and brings them up, in the order of this test's steps.
 func (s *Session) connect() error {
-	p := &s.plan
-	round := func(name string, keep bool) error {
-		for i := range s.own {
-			d, err := s.conn.Keys(fmt.Sprintf("%s of queue pair %d", name, i+1), s.own[i])
-			if err != nil {
-				return err
+	sends := s.plan.Verb == wire.Send
+	round := func(name string, keep bool) func() error {
+		return func() error {
+			for i := range s.own {
+				d, err := s.conn.Keys(fmt.Sprintf("%s of queue pair %d", name, i+1), s.own[i])
+				if err != nil {
+					return err
+				}
+				if keep {
+					s.peer[i] = d
+				}
 			}
-			if keep {
-				s.peer[i] = d
-			}
+			return nil
 		}
-		return nil
 	}
-	meet := func(name string) error {
-		_, err := s.conn.Keys(name, s.own[0])
-		return err
-	}
-	if !p.Bandwidth() && p.Verb != wire.Send {
-		if err := meet("first meeting"); err != nil {
+	meet := func(due bool, name string) func() error {
+		return func() (err error) {
+			if due {
+				_, err = s.conn.Keys(name, s.own[0])
+			}
 			return err
 		}
 	}
-	if err := round("keys", true); err != nil {
-		return err
-	}
-	if err := s.way.bringUp(); err != nil {
-		return err
-	}
-	if err := s.pace(); err != nil {
-		return err
-	}
-	if p.Verb == wire.Send {
-		if err := meet("meeting when ready"); err != nil {
-			return err
-		}
-	}
-	if err := round("keys again", s.tellsTwice()); err != nil {
-		return err
-	}
-	if p.Verb != wire.Send {
-		return meet("meeting when ready")
-	}
-	return nil
+	return inOrder(meet(!s.plan.Bandwidth() && !sends, "first meeting"), round("keys", true), s.way.bringUp, s.pace,
+		meet(sends, "meeting when ready"), round("keys again", s.tellsTwice()), meet(!sends, "meeting when ready"))
 }
 
 // Terms returns the values that both ends use.

@@ -88,19 +88,11 @@ func (s *frames) bringUp() error {
 
 // ready brings a queue pair up.
 func (s *frames) ready(qp *ibv.QP) error {
-	for _, m := range []struct {
-		attr ibv.QPAttr
-		mask ibv.QPAttrMask
-	}{
-		{ibv.QPAttr{State: ibv.StateInit, Port: s.ibPort}, ibv.MaskState | ibv.MaskPort},
-		{ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState},
-		{ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState},
-	} {
-		if err := qp.Modify(&m.attr, m.mask); err != nil {
-			return err
-		}
+	to := func(attr ibv.QPAttr, mask ibv.QPAttrMask) func() error {
+		return func() error { return qp.Modify(&attr, ibv.MaskState|mask) }
 	}
-	return nil
+	return inOrder(to(ibv.QPAttr{State: ibv.StateInit, Port: s.ibPort}, ibv.MaskPort),
+		to(ibv.QPAttr{State: ibv.StateRTR}, 0), to(ibv.QPAttr{State: ibv.StateRTS}, 0))
 }
 
 // listen makes the rules by which frames come to queue pair i.
@@ -282,15 +274,6 @@ func (s *frames) describe() {}
 
 func (s *frames) lost() (int, error) { return 0, nil }
 
-func (s *frames) closeQPs() error {
-	var errs []error
-	for _, f := range s.flows {
-		errs = append(errs, f.Close())
-	}
-	for _, qp := range s.qps {
-		errs = append(errs, qp.Close())
-	}
-	return errors.Join(errs...)
-}
+func (s *frames) closeQPs() error { return errors.Join(closeEach(s.flows...), closeEach(s.qps...)) }
 
 func (s *frames) closeListener() error { return nil }

@@ -55,12 +55,7 @@ func (m *tcpMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 	return m.listener.Accept(m.ctx, m.strange)
 }
 
-func (m *tcpMeeting) close() error {
-	if m.listener == nil {
-		return nil
-	}
-	return m.listener.Close()
-}
+func (m *tcpMeeting) close() error { return closeEach(m.listener) }
 
 // cmMeeting is a meeting over a connection of rdma_cm. Its device need not be that of the test.
 type cmMeeting struct {
@@ -106,9 +101,4 @@ func (m *cmMeeting) conn(role wire.Role) *wire.Conn {
 	return c
 }
 
-func (m *cmMeeting) close() error {
-	if m.listener == nil {
-		return nil
-	}
-	return m.listener.Close()
-}
+func (m *cmMeeting) close() error { return closeEach(m.listener) }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -21,10 +22,7 @@ func (s *Session) join() error {
 	}
 	own := &s.own[0]
 	s.unicast = own.GID
-	g := p.Group
-	if g.IsZero() {
-		g = s.usualGroup(own.GID)
-	}
+	g := cmp.Or(p.Group, s.usualGroup(own.GID))
 	if p.Client() {
 		g[15]++ // each end has its own
 	}

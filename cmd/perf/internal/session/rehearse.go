@@ -15,21 +15,8 @@ func (s *Session) rehearse() error {
 		return fmt.Errorf("queue pairs (-q) %d > %d, the limit of %s", s.plan.Queues.QPs, most, s.dev.Name())
 	}
 	try := &Session{plan: s.plan, dev: s.dev, attr: s.attr}
-	err := try.tryQP()
-	if try.srq != nil {
-		err = errors.Join(err, try.srq.Close())
-	}
-	err = errors.Join(err, try.closeCQs())
-	if try.xrcd != nil {
-		err = errors.Join(err, try.xrcd.Close())
-	}
-	for _, m := range try.mrs {
-		err = errors.Join(err, m.Close())
-	}
-	if try.pd != nil {
-		err = errors.Join(err, try.pd.Close())
-	}
-	return err
+	return errors.Join(try.tryQP(), closeEach(try.srq), try.closeCQs(), closeEach(try.xrcd), closeEach(try.mrs...),
+		closeEach(try.pd))
 }
 
 func (s *Session) tryQP() (err error) {
@@ -38,23 +25,19 @@ func (s *Session) tryQP() (err error) {
 	}
 	if m := &s.plan.Memory; m.Kind != plan.Pages || m.OnDemand || m.Null {
 		_, total, err := areas(&s.plan, os.Getpagesize(), cacheLine())
+		if err == nil {
+			err = s.openMemory(total)
+		}
 		if err != nil {
 			return err
 		}
-		if err := s.openMemory(total); err != nil {
+	}
+	return inOrder(s.makeCQs, s.makeShared, func() error {
+		qo := s.qpOptions()
+		qp, err := s.newQP(0, &qo)
+		if err != nil {
 			return err
 		}
-	}
-	if err = s.makeCQs(); err != nil {
-		return err
-	}
-	if err = s.makeShared(); err != nil {
-		return err
-	}
-	qo := s.qpOptions()
-	qp, err := s.newQP(0, &qo)
-	if err != nil {
-		return err
-	}
-	return qp.Close()
+		return qp.Close()
+	})
 }

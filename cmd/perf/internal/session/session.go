@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
@@ -54,76 +53,40 @@ func (s *Session) Open(waiting func(port int), strange func(addr string, why err
 	if !s.Meets() {
 		steps = []func() error{s.build, s.way.bringUp}
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
+	err := inOrder(steps...)
+	if err == nil {
+		s.describe()
 	}
-	s.describe()
-	return nil
+	return err
 }
 
 // build makes memory, CQs and queue pairs.
 func (s *Session) build() error {
-	p := &s.plan
-	if err := s.allocate(); err != nil {
-		return err
-	}
-	var err error
-	if err = s.makeCredits(); err != nil {
-		return err
-	}
-	if err = s.makeCQs(); err != nil {
-		return err
-	}
-	if err = s.makeShared(); err != nil {
-		return err
-	}
-	if err := s.way.makeQPs(s.qpOptions()); err != nil {
-		return err
-	}
-	s.peer = make([]wire.Dest, p.Ends())
-	if s.Meets() {
-		s.conn.UseGID(s.useGID())
-	}
-	return s.fill()
+	return inOrder(s.allocate, s.makeCredits, s.makeCQs, s.makeShared,
+		func() error { return s.way.makeQPs(s.qpOptions()) },
+		func() error {
+			s.peer = make([]wire.Dest, s.plan.Ends())
+			if s.Meets() {
+				s.conn.UseGID(s.useGID())
+			}
+			return s.fill()
+		})
 }
 
 // Close closes everything, children first, and returns what went wrong.
 func (s *Session) Close() error {
-	errs := []error{s.way.closeListener()}
+	err := s.way.closeListener()
 	if s.conn != nil {
 		s.conn.Close()
 	}
-	errs = append(errs, s.way.closeQPs())
-	for _, ah := range s.ahs {
-		if ah != nil {
-			errs = append(errs, ah.Close())
-		}
-	}
-	add := func(open bool, c io.Closer) {
-		if open {
-			errs = append(errs, c.Close())
-		}
-	}
-	add(s.srq != nil, s.srq)
-	errs = append(errs, s.closeCQs())
-	add(s.xrcd != nil, s.xrcd)
+	err = errors.Join(err, s.way.closeQPs(), closeEach(s.ahs...), closeEach(s.srq), s.closeCQs(), closeEach(s.xrcd))
 	if s.shelf != nil {
-		err := s.giveBack(errors.Join(errs...))
-		if s.unpin != nil {
-			s.unpin()
-		}
-		return err
+		err = s.giveBack(err)
+	} else {
+		err = errors.Join(err, closeEach(s.mrs...), closeEach(s.credits), closeEach(s.pd), closeEach(s.dev))
 	}
-	for _, mr := range s.mrs {
-		errs = append(errs, mr.Close())
-	}
-	add(s.credits != nil, s.credits)
-	add(s.pd != nil, s.pd)
-	add(s.dev != nil, s.dev)
 	if s.unpin != nil {
 		s.unpin()
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
@@ -74,18 +76,16 @@ func (s *Session) shelved(r room) (*memory.Memory, error) {
 	if m := h.mem[r]; m != nil {
 		return m, nil
 	}
-	var errs []error
+	var full error
 	if len(h.mem) >= mostRooms {
-		for k, m := range h.mem {
-			errs = append(errs, m.Close())
-			delete(h.mem, k)
-		}
+		full = closeEach(slices.Collect(maps.Values(h.mem))...)
+		clear(h.mem)
 	}
 	m, err := memory.Open(h.pd, int(r.size), r.access, &s.plan.Memory, r.node)
 	if err == nil {
 		h.mem[r] = m
 	}
-	return m, errors.Join(append(errs, err)...)
+	return m, errors.Join(full, err)
 }
 
 // auto reports whether the session has the best GID of its port, which is the same for all.
@@ -134,18 +134,9 @@ func (s *Session) giveBack(err error) error {
 }
 
 func (h *Shelf) clear() error {
-	var errs []error
-	for _, m := range h.mem {
-		errs = append(errs, m.Close())
-	}
-	if h.pd != nil {
-		errs = append(errs, h.pd.Close())
-	}
-	if h.dev != nil {
-		errs = append(errs, h.dev.Close())
-	}
+	err := errors.Join(closeEach(slices.Collect(maps.Values(h.mem))...), closeEach(h.pd), closeEach(h.dev))
 	h.mem, h.pd, h.dev = nil, nil, nil
-	return errors.Join(errs...)
+	return err
 }
 
 // Device returns the device that is open, or nil.

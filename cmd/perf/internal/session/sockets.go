@@ -81,12 +81,6 @@ func (s *sockets) describe() {
 
 func (s *sockets) lost() (int, error) { return 0, nil }
 
-func (s *sockets) closeQPs() error {
-	errs := []error{s.leave()}
-	for _, qp := range s.qps {
-		errs = append(errs, qp.Close())
-	}
-	return errors.Join(errs...)
-}
+func (s *sockets) closeQPs() error { return errors.Join(s.leave(), closeEach(s.qps...)) }
 
 func (s *sockets) closeListener() error { return s.meeting.close() }

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"io"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
@@ -138,4 +140,29 @@ type way interface {
 type reach struct {
 	ah        *ibv.AH
 	qpn, qkey uint32
+}
+
+// inOrder takes steps until one fails.
+func inOrder(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeEach closes those that are there.
+func closeEach[T interface {
+	comparable
+	io.Closer
+}](list ...T) error {
+	var none T
+	var errs []error
+	for _, c := range list {
+		if c != none {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -38,13 +38,6 @@ func New() *Clock {
 // Shared returns the clock of this process, which is old enough after its first test.
 var Shared = sync.OnceValue(New)
 
-// NewSystem returns a clock that reads the monotonic clock of the system.
-func NewSystem() *Clock {
-	c := &Clock{base: time.Now(), why: "the system clock was asked for"}
-	c.tick0 = c.Now()
-	return c
-}
-
 // Now reads the clock, in ticks.
 func (c *Clock) Now() int64 {
 	if c.counter {

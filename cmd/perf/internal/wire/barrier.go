@@ -34,21 +34,12 @@ func (w *Conn) keys(step string, own Dest, limit time.Duration) (Dest, error) {
 	if w.structs {
 		out = own.appendStruct(nil, w.version >= longVersion)
 	}
-	if w.role == Client {
-		if err := w.write(step, out); err != nil {
-			return Dest{}, err
-		}
-	}
-	peer, err := w.readKey(step, limit)
-	if err != nil {
-		return Dest{}, err
-	}
-	if w.role == Server {
-		if err := w.write(step, out); err != nil {
-			return Dest{}, err
-		}
-	}
-	return peer, nil
+	var peer Dest
+	err := w.inTurn(step, out, func() (err error) {
+		peer, err = w.readKey(step, limit)
+		return err
+	})
+	return peer, err
 }
 
 // readKey reads the short form first: a peer that uses the other form than we

@@ -10,23 +10,6 @@ import (
 	"time"
 )
 
-// Role is the part of one end: it decides which end writes first in each step.
-type Role uint8
-
-// The roles.
-const (
-	Client Role = 1
-	Server Role = 2
-)
-
-// String returns the name of the role.
-func (r Role) String() string {
-	if r == Server {
-		return "server"
-	}
-	return "client"
-}
-
 // Conn is one end of the exchange. It is not safe for concurrent use, except
 // Close. Every method but Close returns an *ExchangeError if it fails, and the
 // connection is of no use after that.
@@ -99,13 +82,18 @@ const Forever time.Duration = 0
 
 // exchange is one step, whose reply may take as long as limit.
 func (w *Conn) exchange(step string, out, in []byte, limit time.Duration) error {
+	return w.inTurn(step, out, func() error { return w.read(step, in, limit) })
+}
+
+// inTurn is one step: the client writes before it reads, the server reads before it writes.
+func (w *Conn) inTurn(step string, out []byte, read func() error) error {
 	if w.role == Client {
 		if err := w.write(step, out); err != nil {
 			return err
 		}
-		return w.read(step, in, limit)
+		return read()
 	}
-	if err := w.read(step, in, limit); err != nil {
+	if err := read(); err != nil {
 		return err
 	}
 	return w.write(step, out)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
@@ -79,10 +80,7 @@ func DialTCP(ctx context.Context, network, from, host string, port int, timeout,
 		if !again || time.Now().After(end) {
 			return nil, &MeetError{fmt.Errorf("connect to %s: %w%s", addr, err, hint)}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(betweenTries):
-		}
+		tick.Wait(ctx, betweenTries)
 	}
 }
 
@@ -95,9 +93,6 @@ func LookUp(ctx context.Context, network, host string, patience time.Duration) (
 		if err == nil || ctx.Err() != nil || time.Now().After(end) {
 			return ips, err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(betweenTries):
-		}
+		tick.Wait(ctx, betweenTries)
 	}
 }

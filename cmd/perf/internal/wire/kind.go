@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/flags"
@@ -33,12 +34,7 @@ func (v Verb) String() string { return flags.Name("Verb", int64(v), verbNames) }
 
 // ParseVerb reads a name of the command line.
 func ParseVerb(name string) (Verb, error) {
-	for _, v := range []Verb{Write, Read, Send, Atomic, WriteImm} {
-		if name == v.String() {
-			return v, nil
-		}
-	}
-	return 0, fmt.Errorf("verb %q; allowed: write, write_imm, read, send and atomic", name)
+	return parse[Verb](name, name, verbNames, "verb %q; allowed: write, write_imm, read, send and atomic")
 }
 
 // AtomicType is the operation of an atomic test, numbered as in perftest.
@@ -57,12 +53,8 @@ func (a AtomicType) String() string { return flags.Name("AtomicType", int64(a), 
 
 // ParseAtomicType reads a name of the command line.
 func ParseAtomicType(name string) (AtomicType, error) {
-	for _, a := range []AtomicType{CompareSwap, FetchAdd} {
-		if strings.EqualFold(name, a.String()) {
-			return a, nil
-		}
-	}
-	return 0, fmt.Errorf("atomic type (-A) %q; allowed: CMP_AND_SWAP and FETCH_AND_ADD", name)
+	return parse[AtomicType](name, strings.ToUpper(name), atomicTypeNames,
+		"atomic type (-A) %q; allowed: CMP_AND_SWAP and FETCH_AND_ADD")
 }
 
 // Metric is the quantity that a test measures.
@@ -81,10 +73,30 @@ func (m Metric) String() string { return flags.Name("Metric", int64(m), metricNa
 
 // ParseMetric reads a name of the command line.
 func ParseMetric(name string) (Metric, error) {
-	for _, m := range []Metric{Bandwidth, Latency} {
-		if name == m.String() {
-			return m, nil
-		}
+	return parse[Metric](name, name, metricNames, "metric %q; allowed: bw and lat")
+}
+
+// Role is the part of one end: it decides which end writes first in each step.
+type Role uint8
+
+// The roles.
+const (
+	Client Role = 1
+	Server Role = 2
+)
+
+// String returns the name of the role.
+func (r Role) String() string {
+	if r == Server {
+		return "server"
 	}
-	return 0, fmt.Errorf("metric %q; allowed: bw and lat", name)
+	return "client"
+}
+
+// parse reads one of some names, or returns an error with those that are allowed.
+func parse[T ~uint8](given, name string, names []string, allowed string) (T, error) {
+	if i := slices.Index(names, name); i >= 0 && name != "" {
+		return T(i), nil
+	}
+	return 0, fmt.Errorf(allowed, given)
 }

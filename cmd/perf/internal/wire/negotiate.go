@@ -6,120 +6,88 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 )
 
-// Perftest 6.28, and only that one, exchanges its parameters in a C struct:
-//
-//	  0  i32 x7: method, connection, verb, test, atomic, type, unit
-//	 32  u64 size, u64 messages
-//	 48  i32 x7: crypto, queue pairs, duration, rdma_cm, imm, reorder, signature
-//	 80  struct ibv_device_attr, 232 bytes in the host's own order
-//	312  u64 mlx5 mask, in builds that know mlx5
-//
-// All but the device attributes is big endian. Later versions skip this for
-// peers that call themselves older than 6.28, as we do; earlier ones lack it.
+// Perftest 6.28, and only that one, exchanges its parameters in a C struct. Later versions skip this for peers that
+// call themselves older than 6.28, as we do; earlier ones lack it.
 const (
 	negotiateVersion = "6.28"
 	negotiateLen     = 312
-	negotiateLenMLX5 = 320
+	negotiateLenMLX5 = 320 // with a mask of 8 bytes, in builds that know mlx5
 
-	negAttr         = 80
-	negMaxQPRdAtom  = negAttr + 144 // ibv_device_attr.max_qp_rd_atom
-	negVerbSend     = 0
-	negVerbWrite    = 2
-	negVerbWriteImm = 3
-	negVerbRead     = 4
-	negVerbAtomic   = 5
-	negTestLat      = 0
-	negTestBW       = 1
-	negUnitGbit     = 0
-	negUnitMiB      = 1
-	negMethodOne    = 0
-	negMethodAll    = 1
-	negMethodNoEnd  = 2
-	negTypeIters    = 0
-	negTypeDuration = 1
-	negDuration     = 5 // what perftest has there without -D
+	negMaxReads = 144 // offset of ibv_device_attr.max_qp_rd_atom
+	negDuration = 5   // what perftest has there without -D
+)
+
+// negotiation is that struct, big endian but for the device's attributes, which have the host's own order.
+type negotiation struct {
+	Method                            uint32 // negAll, negNoEnd; 0: one size
+	Transport, Verb, Metric, Atomic   uint32
+	ByTime, MiB                       uint32
+	_                                 uint32
+	Size, Iters                       uint64
+	Crypto, QPs, Seconds, RDMACM, Imm uint32
+	Reorder, Signature                uint32
+	_                                 uint32
+	Attr                              [232]byte // struct ibv_device_attr
+}
+
+// The values of perftest, by their numbers.
+var (
+	negVerbs   = []Verb{Send, 0, Write, WriteImm, Read, Atomic}
+	negMetrics = []Metric{Latency, Bandwidth}
+)
+
+const (
+	negAll = 1 + iota
+	negNoEnd
 )
 
 func (p Params) appendNegotiate(b []byte, maxReads int, long bool) []byte {
-	n := negotiateLen
+	flag := func(c bool) uint32 { return uint32(packed([]*bool{&c})) }
+	imm := p.Verb == WriteImm
+	m := negotiation{Transport: uint32(p.Transport), Verb: uint32(slices.Index(negVerbs, p.Verb)),
+		Metric: uint32(slices.Index(negMetrics, p.Metric)), Atomic: uint32(p.Atomic), ByTime: flag(p.Duration != 0),
+		MiB: flag(!p.Gbits), Size: p.Size, Iters: p.Iters, QPs: uint32(p.QPs), Seconds: negDuration, Imm: flag(imm)}
+	switch {
+	case p.Infinite:
+		m.Method = negNoEnd
+	case p.All:
+		m.Method = negAll
+	}
+	if p.Duration != 0 {
+		m.Seconds = uint32(p.Duration / time.Second)
+	}
+	binary.NativeEndian.PutUint32(m.Attr[negMaxReads:], uint32(maxReads))
+	b, _ = binary.Append(b, binary.BigEndian, m)
 	if long {
-		n = negotiateLenMLX5
+		b = append(b, make([]byte, negotiateLenMLX5-negotiateLen)...)
 	}
-	m := make([]byte, n)
-	pick := func(c bool, yes, no uint32) uint32 {
-		if c {
-			return yes
-		}
-		return no
-	}
-	be := binary.BigEndian
-	be.PutUint32(m[0:], pick(p.Infinite, negMethodNoEnd, pick(p.All, negMethodAll, negMethodOne)))
-	verb := map[Verb]uint32{Send: negVerbSend, Write: negVerbWrite, Read: negVerbRead, Atomic: negVerbAtomic,
-		WriteImm: negVerbWriteImm}[p.Verb]
-	be.PutUint32(m[4:], uint32(p.Transport))
-	be.PutUint32(m[8:], verb)
-	be.PutUint32(m[16:], uint32(p.Atomic))
-	be.PutUint32(m[12:], pick(p.Metric == Bandwidth, negTestBW, negTestLat))
-	be.PutUint32(m[20:], pick(p.Duration != 0, negTypeDuration, negTypeIters))
-	be.PutUint32(m[24:], pick(p.Gbits, negUnitGbit, negUnitMiB))
-	be.PutUint64(m[32:], p.Size)
-	be.PutUint64(m[40:], p.Iters)
-	be.PutUint32(m[52:], uint32(p.QPs))
-	be.PutUint32(m[56:], pick(p.Duration != 0, uint32(p.Duration/time.Second), negDuration))
-	be.PutUint32(m[64:], pick(p.Verb == WriteImm, 1, 0))
-	binary.NativeEndian.PutUint32(m[negMaxQPRdAtom:], uint32(maxReads))
-	return append(b, m...)
+	return b
 }
 
 func parseNegotiate(b []byte, ours Params) (Params, error) {
-	be := binary.BigEndian
-	c := be.Uint32(b[4:])
-	if c > 255 {
-		return Params{}, fmt.Errorf("the peer uses connection type %d, which this rdmaperf does not know", c)
+	var m negotiation
+	binary.Decode(b, binary.BigEndian, &m) // it has the length
+	if m.Transport > 255 {
+		return Params{}, fmt.Errorf("the peer uses connection type %d, which this rdmaperf does not know", m.Transport)
 	}
-	p := Params{
-		Transport:     Transport(c),
-		Atomic:        AtomicType(be.Uint32(b[16:]) & 0xff),
-		All:           be.Uint32(b[0:]) == negMethodAll,
-		Size:          be.Uint64(b[32:]),
-		Iters:         be.Uint64(b[40:]),
-		QPs:           int(int32(be.Uint32(b[52:]))),
-		Bidirectional: ours.Bidirectional, // not sent
-		Verify:        ours.Verify,
-		ReportBoth:    ours.ReportBoth,
-		Multicast:     ours.Multicast,
-		Reversed:      ours.Reversed,
-		PerPort:       ours.PerPort,
-		Infinite:      be.Uint32(b[0:]) == negMethodNoEnd,
-		Gbits:         be.Uint32(b[24:]) == negUnitGbit,
+	if m.Verb >= uint32(len(negVerbs)) || negVerbs[m.Verb] == 0 {
+		return Params{}, fmt.Errorf("the peer runs a test that this rdmaperf does not know (verb %d)", m.Verb)
 	}
-	switch v := be.Uint32(b[8:]); v {
-	case negVerbSend:
-		p.Verb = Send
-	case negVerbWrite:
-		p.Verb = Write
-	case negVerbWriteImm:
-		p.Verb = WriteImm
-	case negVerbRead:
-		p.Verb = Read
-	case negVerbAtomic:
-		p.Verb = Atomic
-	default:
-		return Params{}, fmt.Errorf("the peer runs a test that this rdmaperf does not know (verb %d)", v)
+	if m.Metric >= uint32(len(negMetrics)) {
+		return Params{}, fmt.Errorf("the peer runs a measurement that this rdmaperf does not know (%d)", m.Metric)
 	}
-	switch m := be.Uint32(b[12:]); m {
-	case negTestLat:
-		p.Metric = Latency
-	case negTestBW:
-		p.Metric = Bandwidth
-	default:
-		return Params{}, fmt.Errorf("the peer runs a measurement that this rdmaperf does not know (%d)", m)
-	}
-	if be.Uint32(b[20:]) == negTypeDuration {
-		p.Duration = time.Duration(be.Uint32(b[56:])) * time.Second
+	p := Params{Verb: negVerbs[m.Verb], Metric: negMetrics[m.Metric], Transport: Transport(m.Transport),
+		Atomic: AtomicType(m.Atomic & 0xff), All: m.Method == negAll, Size: m.Size, Iters: m.Iters,
+		QPs: int(int32(m.QPs)), Infinite: m.Method == negNoEnd, Gbits: m.MiB == 0,
+		// What is not sent.
+		Bidirectional: ours.Bidirectional, Verify: ours.Verify, ReportBoth: ours.ReportBoth,
+		Multicast: ours.Multicast, Reversed: ours.Reversed, PerPort: ours.PerPort}
+	if m.ByTime == 1 {
+		p.Duration = time.Duration(m.Seconds) * time.Second
 	}
 	return p, nil
 }

@@ -45,70 +45,60 @@ type Params struct {
 	Silence time.Duration
 }
 
-// The message that two of us exchange as step 5, all big endian:
-//
-//	 0  "pverbs1\0"
-//	 8  verb, metric, flags, transport
-//	12  queue pairs u32
-//	16  size u64
-//	24  messages u64
-//	32  duration u64, nanoseconds
-//	40  atomic operation
-//	41  sum of the list of sizes u64, 0 without one
-//	49  sum of the payload u64, 0 without a file
-//	57  what the end can do: 1: it sends the number of messages that arrived; 2: it takes what a peer wants that
-//	    works alone
-//	58  milliseconds u32 after which the end gives up without a heartbeat, 0: it sends and expects none
-//	62  zeros up to 128, for later
 const (
 	ourMagic  = "pverbs1\x00"
 	paramsLen = 128
-
-	flagAll     = 1 << 0
-	flagBidir   = 1 << 1
-	flagVerify  = 1 << 2
-	flagEndless = 1 << 3
-	flagBoth    = 1 << 4
-	flagGroup   = 1 << 5
-	flagReverse = 1 << 6
-	flagPorts   = 1 << 7
-
-	canCount = 1 << 0
-	canTake  = 1 << 1
 )
 
-func (p Params) append(b []byte) []byte {
-	start := len(b)
-	b = append(b, ourMagic...)
-	var flags byte
-	for _, f := range []struct {
-		on  bool
-		bit byte
-	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}, {p.Infinite, flagEndless},
-		{p.ReportBoth, flagBoth}, {p.Multicast, flagGroup}, {p.Reversed, flagReverse}, {p.PerPort, flagPorts}} {
-		if f.on {
-			flags |= f.bit
+// paramsMessage is the message that two of us exchange as step 5, all big endian.
+type paramsMessage struct {
+	Magic                 [8]byte
+	Verb, Metric          uint8
+	Flags                 uint8
+	Transport             uint8
+	QPs                   uint32
+	Size, Iters, Duration uint64 // bytes, messages, nanoseconds
+	Atomic                uint8
+	Sizes                 uint64   // sum of the list of sizes, 0 without one
+	Payload               uint64   // sum of the payload, 0 without a file
+	Can                   uint8    // what the end can do
+	Silence               uint32   // milliseconds after which the end gives up without a heartbeat, 0: it has none
+	_                     [66]byte // zeros, for later
+}
+
+// flags are those of a message, the lowest bit first.
+func (p *Params) flags() []*bool {
+	return []*bool{&p.All, &p.Bidirectional, &p.Verify, &p.Infinite, &p.ReportBoth, &p.Multicast, &p.Reversed,
+		&p.PerPort}
+}
+
+// can has the abilities of the end: it sends the number of messages that arrived, and takes what a peer wants that
+// works alone.
+func (p *Params) can() []*bool { return []*bool{&p.Counts, &p.Takes} }
+
+// packed has a bit for each flag.
+func packed(flags []*bool) (bits uint8) {
+	for i, f := range flags {
+		if *f {
+			bits |= 1 << i
 		}
 	}
-	b = append(b, byte(p.Verb), byte(p.Metric), flags, byte(p.Transport))
-	b = binary.BigEndian.AppendUint32(b, uint32(p.QPs))
-	b = binary.BigEndian.AppendUint64(b, p.Size)
-	b = binary.BigEndian.AppendUint64(b, p.Iters)
-	b = binary.BigEndian.AppendUint64(b, uint64(p.Duration))
-	b = append(b, byte(p.Atomic))
-	b = binary.BigEndian.AppendUint64(b, p.sum())
-	b = binary.BigEndian.AppendUint64(b, p.Payload)
-	can := byte(0)
-	if p.Counts {
-		can |= canCount
+	return bits
+}
+
+func unpack(bits uint8, flags []*bool) {
+	for i, f := range flags {
+		*f = bits>>i&1 != 0
 	}
-	if p.Takes {
-		can |= canTake
-	}
-	b = append(b, can)
+}
+
+func (p Params) append(b []byte) []byte {
 	silence := (p.Silence + time.Millisecond - 1).Milliseconds() // of less than one it is one, since 0 is none
-	b = binary.BigEndian.AppendUint32(b, uint32(min(silence, math.MaxUint32)))
-	return append(b, make([]byte, paramsLen-(len(b)-start))...)
+	b, _ = binary.Append(b, binary.BigEndian, paramsMessage{Magic: [8]byte([]byte(ourMagic)), Verb: uint8(p.Verb),
+		Metric: uint8(p.Metric), Flags: packed(p.flags()), Transport: uint8(p.Transport), QPs: uint32(p.QPs),
+		Size: p.Size, Iters: p.Iters, Duration: uint64(p.Duration), Atomic: uint8(p.Atomic), Sizes: p.sum(),
+		Payload: p.Payload, Can: packed(p.can()), Silence: uint32(min(silence, math.MaxUint32))})
+	return b
 }
 
 // MostQPs bounds the queue pairs of a test, as perftest does.
@@ -118,29 +108,14 @@ func parseParams(b []byte) (Params, error) {
 	if len(b) != paramsLen || !bytes.HasPrefix(b, []byte(ourMagic)) {
 		return Params{}, fmt.Errorf("%s does not start with %q", hexdump(b), ourMagic)
 	}
-	p := Params{
-		Verb:          Verb(b[8]),
-		Metric:        Metric(b[9]),
-		Transport:     Transport(b[11]),
-		Atomic:        AtomicType(b[40]),
-		All:           b[10]&flagAll != 0,
-		Bidirectional: b[10]&flagBidir != 0,
-		Verify:        b[10]&flagVerify != 0,
-		Infinite:      b[10]&flagEndless != 0,
-		ReportBoth:    b[10]&flagBoth != 0,
-		Multicast:     b[10]&flagGroup != 0,
-		Reversed:      b[10]&flagReverse != 0,
-		PerPort:       b[10]&flagPorts != 0,
-		sizesSum:      binary.BigEndian.Uint64(b[41:]),
-		Payload:       binary.BigEndian.Uint64(b[49:]),
-		Counts:        b[57]&canCount != 0,
-		Takes:         b[57]&canTake != 0,
-		Silence:       time.Duration(binary.BigEndian.Uint32(b[58:])) * time.Millisecond,
-		QPs:           int(binary.BigEndian.Uint32(b[12:])),
-		Size:          binary.BigEndian.Uint64(b[16:]),
-		Iters:         binary.BigEndian.Uint64(b[24:]),
-		Duration:      time.Duration(binary.BigEndian.Uint64(b[32:])),
-	}
+	var m paramsMessage
+	binary.Decode(b, binary.BigEndian, &m) // it has the length
+	p := Params{Verb: Verb(m.Verb), Metric: Metric(m.Metric), Transport: Transport(m.Transport),
+		Atomic: AtomicType(m.Atomic), sizesSum: m.Sizes, Payload: m.Payload,
+		Silence: time.Duration(m.Silence) * time.Millisecond, QPs: int(m.QPs), Size: m.Size, Iters: m.Iters,
+		Duration: time.Duration(m.Duration)}
+	unpack(m.Flags, p.flags())
+	unpack(m.Can, p.can())
 	if p.QPs < 1 || p.QPs > MostQPs {
 		return Params{}, fmt.Errorf("%d queue pairs; allowed: 1 to %d", p.QPs, MostQPs)
 	}

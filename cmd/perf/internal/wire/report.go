@@ -33,35 +33,29 @@ func (w *Conn) Reports(own Report, limit time.Duration) (Report, error) {
 		*peer = binary.BigEndian.Uint64(in)
 		return nil
 	}
-	figure := func(name string, own float64, peer *float64) error {
-		var bits uint64
-		err := whole(name, math.Float64bits(own), &bits)
-		*peer = math.Float64frombits(bits)
-		return err
+	figure := func(name string, own float64, peer *float64) func() error {
+		return func() error {
+			var bits uint64
+			err := whole(name, math.Float64bits(own), &bits)
+			*peer = math.Float64frombits(bits)
+			return err
+		}
 	}
-	if err := whole("size", own.Size, &peer.Size); err != nil {
-		return peer, err
-	}
-	if err := whole("messages", own.Iters, &peer.Iters); err != nil {
-		return peer, err
-	}
-	if err := figure("peak", own.PeakBW, &peer.PeakBW); err != nil {
-		return peer, err
-	}
-	if err := figure("average", own.AvgBW, &peer.AvgBW); err != nil {
-		return peer, err
-	}
-	if err := figure("rate", own.MsgRate, &peer.MsgRate); err != nil {
-		return peer, err
-	}
-	if !own.PerPort {
-		return peer, nil
+	steps := []func() error{
+		func() error { return whole("size", own.Size, &peer.Size) },
+		func() error { return whole("messages", own.Iters, &peer.Iters) },
+		figure("peak", own.PeakBW, &peer.PeakBW),
+		figure("average", own.AvgBW, &peer.AvgBW),
+		figure("rate", own.MsgRate, &peer.MsgRate),
 	}
 	for i := range own.Ports {
-		if err := figure("average of a port", own.Ports[i].AvgBW, &peer.Ports[i].AvgBW); err != nil {
-			return peer, err
+		if own.PerPort {
+			steps = append(steps, figure("average of a port", own.Ports[i].AvgBW, &peer.Ports[i].AvgBW),
+				figure("rate of a port", own.Ports[i].MsgRate, &peer.Ports[i].MsgRate))
 		}
-		if err := figure("rate of a port", own.Ports[i].MsgRate, &peer.Ports[i].MsgRate); err != nil {
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
 			return peer, err
 		}
 	}
