@@ -58,11 +58,11 @@ func (c *context) queryMaxCQE() (uint32, error) {
 }
 
 // CreateCQ makes a CQ.
-func (v *Verbs) CreateCQ(ctx handle, cqe int, cookie uintptr, ch handle, vector int) (handle, error) {
+func (c *context) CreateCQ(cqe int, cookie uintptr, ch handle, vector int) (handle, error) {
 	if uint64(cqe) > math.MaxUint32 || uint64(vector) > math.MaxUint32 {
 		return 0, syscall.EINVAL
 	}
-	return v.CreateCQEx(ctx, &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cookie, Channel: ch,
+	return c.CreateCQEx(&abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cookie, Channel: ch,
 		CompVector: uint32(vector)})
 }
 
@@ -123,12 +123,8 @@ func (q *cq) create(fd, vector int, flags uint32, d *createCQ) error {
 }
 
 // CreateCQEx makes a CQ with attributes.
-func (v *Verbs) CreateCQEx(ctx handle, a *abi.CQInitAttrEx) (handle, error) {
+func (c *context) CreateCQEx(a *abi.CQInitAttrEx) (handle, error) {
 	size, err := cqeSize()
-	if err != nil {
-		return 0, err
-	}
-	c, err := get[context](v, ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -153,14 +149,10 @@ func (c *context) createCQEx(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
 	return c.createCQ(int(a.CQE), a.CQContext, a.Channel, int(a.CompVector), kernel, d)
 }
 
-// CreateCQ makes a CQ with attributes of mlx5.
-func (r *Rings) CreateCQ(ctx handle, a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (handle, error) {
+// DVCreateCQ makes a CQ with attributes of mlx5.
+func (c *context) DVCreateCQ(a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (handle, error) {
 	const masks = abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |
 		abi.MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE
-	c, err := get[context](r.v, ctx)
-	if err != nil {
-		return 0, err
-	}
 	own, err := c.driver()
 	if err != nil {
 		return 0, err
@@ -189,12 +181,8 @@ func (r *Rings) CreateCQ(ctx handle, a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAt
 }
 
 // ModifyCQ sets the moderation of a CQ.
-func (v *Verbs) ModifyCQ(_, h handle, a *abi.ModifyCQAttr) error {
+func (q *cq) ModifyCQ(a *abi.ModifyCQAttr) error {
 	const moderate = 1 << 0 // C: IBV_CQ_ATTR_MODERATE
-	q, err := get[cq](v, h)
-	if err != nil {
-		return err
-	}
 	if a.AttrMask != moderate {
 		return syscall.EINVAL
 	}
@@ -202,41 +190,29 @@ func (v *Verbs) ModifyCQ(_, h handle, a *abi.ModifyCQAttr) error {
 }
 
 // DestroyCQ ends a CQ, when its events were acknowledged.
-func (v *Verbs) DestroyCQ(h handle) error {
-	q, err := get[cq](v, h)
-	if err != nil {
-		return err
-	}
+func (q *cq) DestroyCQ() error {
 	completions, async, err := q.c.file.DestroyCQ(q.kernel)
 	f, err := q.c.finish("destroy_cq", err, reported{&q.completions, completions}, reported{&q.async, async})
 	if f == stays {
 		return err
 	}
-	v.table.remove(h)
+	q.c.v.table.remove(q.handle)
 	return q.c.recycle(f, q.queue, ring{})
 }
 
 // CQCapacity returns the entries of a CQ that completions may use.
-func (v *Verbs) CQCapacity(h handle) int {
-	return field(v, h, func(q *cq) int { return int(q.entries.Load()) - 1 })
+func (q *cq) CQCapacity() int {
+	return int(q.entries.Load()) - 1
 }
 
 // InitCQ returns the ring of a CQ.
-func (r *Rings) InitCQ(h handle) (*abi.MLX5DVCQ, error) {
-	q, err := get[cq](r.v, h)
-	if err != nil {
-		return nil, err
-	}
+func (q *cq) InitCQ() (*abi.MLX5DVCQ, error) {
 	return &abi.MLX5DVCQ{Buf: uintptr(q.queue.ring.addr()), DBRec: q.queue.record.addr(), CQECnt: q.entries.Load(),
 		CQESize: q.size, CQUAR: cmem.SliceAddr(q.c.bars.common.mem), CQN: q.number}, nil
 }
 
 // SwapCQ makes the device use another ring for a CQ. It is the caller's.
-func (r *Rings) SwapCQ(h handle, buf uintptr, entries, size uint32) error {
-	q, err := get[cq](r.v, h)
-	if err != nil {
-		return err
-	}
+func (q *cq) SwapCQ(buf uintptr, entries, size uint32) error {
 	d := &uverbs.MLX5Ring{Buf: uint64(buf), EntrySize: uint16(size)}
 	if err := q.c.file.ResizeCQ(q.kernel, entries-1, uverbs.Bytes(d)); err != nil {
 		return err

@@ -190,20 +190,12 @@ func (v *Verbs) handleOf(f facts) handle {
 func (v *Verbs) FreeDeviceList(handle) {}
 
 // GetDeviceName returns the name, as in "mlx5_0".
-func (v *Verbs) GetDeviceName(dev handle) (string, error) {
-	d, err := get[device](v, dev)
-	if err != nil {
-		return "", err
-	}
+func (d *device) GetDeviceName() (string, error) {
 	return d.name, nil
 }
 
 // GetDeviceGUID returns the GUID of the node.
-func (v *Verbs) GetDeviceGUID(dev handle) (uint64, error) {
-	d, err := get[device](v, dev)
-	if err != nil {
-		return 0, err
-	}
+func (d *device) GetDeviceGUID() (uint64, error) {
 	return d.guid, nil
 }
 

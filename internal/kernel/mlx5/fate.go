@@ -28,7 +28,7 @@ func (c *context) finish(command string, err error, events ...reported) (fate, e
 		return lost, nil
 	case err != nil:
 		for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
-			if errors.Is(err, errno) && c.removed() {
+			if errors.Is(err, errno) && c.Removed() {
 				return ended, nil
 			}
 		}
@@ -40,6 +40,12 @@ func (c *context) finish(command string, err error, events ...reported) (fate, e
 		}
 	}
 	return ended, nil
+}
+
+// Removed asks the kernel whether the device is gone: then every command fails.
+func (c *context) Removed() bool {
+	_, err := c.file.QueryDevice(false)
+	return err == syscall.EIO || err == syscall.ENODEV
 }
 
 // destroyed is finish for an object without events.

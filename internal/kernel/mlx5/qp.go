@@ -194,39 +194,31 @@ func (q *qp) create(k *request) error {
 }
 
 // DestroyQP ends a QP, when its events were acknowledged. Its completions stay in its CQs.
-func (v *Verbs) DestroyQP(h handle) error {
-	q, err := get[qp](v, h)
-	if err != nil {
-		return err
-	}
+func (q *qp) DestroyQP() error {
 	n, err := q.c.file.DestroyQP(q.kernel)
 	f, err := q.c.finish("destroy_qp", err, reported{&q.async, n})
 	if f == stays {
 		return err
 	}
-	v.table.remove(h)
+	q.c.v.table.remove(q.handle)
 	return q.free(f)
 }
 
 // CmdDestroyQP ends the kernel's QP only: for a QP of OpenQP, which has no memory.
-func (v *Verbs) CmdDestroyQP(h handle) error { return v.DestroyQP(h) }
+func (q *qp) CmdDestroyQP() error { return q.DestroyQP() }
 
 // QPNumber returns the number of a QP.
-func (v *Verbs) QPNumber(h handle) uint32 {
-	return field(v, h, func(q *qp) uint32 { return q.number })
+func (q *qp) QPNumber() uint32 {
+	return q.number
 }
 
 // QPState returns where the state of a QP is.
-func (v *Verbs) QPState(h handle) *atomic.Uint32 {
-	return field(v, h, func(q *qp) *atomic.Uint32 { return &q.state })
+func (q *qp) QPState() *atomic.Uint32 {
+	return &q.state
 }
 
 // InitQP returns the rings of a QP.
-func (r *Rings) InitQP(h handle, mask uint64) (*abi.MLX5DVQP, error) {
-	q, err := get[qp](r.v, h)
-	if err != nil {
-		return nil, err
-	}
+func (q *qp) InitQP(mask uint64) (*abi.MLX5DVQP, error) {
 	if q.opened {
 		return nil, syscall.EINVAL
 	}
