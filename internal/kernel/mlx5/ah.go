@@ -95,12 +95,9 @@ func (n *ah) resolve(pd uint32, a *abi.AHAttr) error {
 	if n.c.info.supportsUHW&uhwCreateAH == 0 { // before Linux 4.10
 		return syscall.EOPNOTSUPP
 	}
-	k := &uverbs.AHAttr{DLID: a.DLID, SL: a.SL, SrcPathBits: a.SrcPathBits, StaticRate: a.StaticRate,
-		IsGlobal: a.IsGlobal, PortNum: a.PortNum, GRH: uverbs.GlobalRoute{DGID: a.GRH.DGID, FlowLabel: a.GRH.FlowLabel,
-			SGIDIndex: a.GRH.SGIDIndex, HopLimit: a.GRH.HopLimit, TrafficClass: a.GRH.TrafficClass}}
 	resp := new(createAHResp)
 	var err error
-	if n.kernel, err = n.c.file.CreateAH(uint64(n.handle), pd, k, uverbs.Driver{Out: uverbs.Bytes(resp)}); err != nil {
+	if n.kernel, err = n.c.file.CreateAH(uint64(n.handle), pd, a, uverbs.Driver{Out: uverbs.Bytes(resp)}); err != nil {
 		return err
 	}
 	n.inUse = true

@@ -143,11 +143,7 @@ func (v *Verbs) ReregMR(h uintptr, flags uint32, domain handle, addr uintptr, le
 
 // AdviseMR advises the kernel on memory.
 func (p *pd) AdviseMR(advice, flags uint32, sges []abi.SGE) error {
-	list := make([]uverbs.SGE, len(sges))
-	for i, s := range sges {
-		list[i] = uverbs.SGE{Addr: s.Addr, Length: s.Length, LKey: s.LKey}
-	}
-	return unsupported(p.c.file.AdviseMR(p.number, advice, flags, list))
+	return unsupported(p.c.file.AdviseMR(p.number, advice, flags, sges))
 }
 
 // DeregMR ends a memory region.

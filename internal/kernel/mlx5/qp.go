@@ -147,8 +147,8 @@ func (q *qp) create(k *request) error {
 	c, s := q.c, &q.sizes
 	want := s.granted // the kernel repeats it
 	k.User = uint64(q.handle)
-	k.Cap = uverbs.QPCap{MaxSendWR: q.init.Cap.MaxSendWR, MaxRecvWR: q.init.Cap.MaxRecvWR, MaxSendSGE: want.MaxSendSGE,
-		MaxRecvSGE: q.init.Cap.MaxRecvSGE, MaxInlineData: want.MaxInlineData}
+	k.Cap = q.init.Cap
+	k.Cap.MaxSendSGE, k.Cap.MaxInlineData = want.MaxSendSGE, want.MaxInlineData
 	d := &createQP{buf: q.queue.ring.addr(), db: uint64(q.queue.record.addr()), sqBlocks: uint32(s.blocks),
 		rqCount: uint32(s.wqes), flags: q.own.flags, uidx: c.userIndex(), sqBuf: q.sends.addr(), ece: c.firstECE(),
 		streams: q.own.streams}

@@ -24,20 +24,10 @@ func (c queries) QueryDevice(a *abi.DeviceAttr) error {
 	return nil
 }
 
-func deviceAttr(r *uverbs.DeviceAttr) abi.DeviceAttr {
-	a := abi.DeviceAttr{NodeGUID: abi.Be64(r.NodeGUID), SysImageGUID: abi.Be64(r.SysImageGUID), MaxMRSize: r.MaxMRSize,
-		PageSizeCap: r.PageSizeCap, VendorID: r.VendorID, VendorPartID: r.VendorPartID, HWVer: r.HWVer,
-		MaxQP: int32(r.MaxQP), MaxQPWR: int32(r.MaxQPWR), DeviceCapFlags: r.DeviceCapFlags, MaxSGE: int32(r.MaxSGE),
-		MaxSGERd: int32(r.MaxSGERd), MaxCQ: int32(r.MaxCQ), MaxCQE: int32(r.MaxCQE), MaxMR: int32(r.MaxMR),
-		MaxPD: int32(r.MaxPD), MaxQPRdAtom: int32(r.MaxQPRdAtom), MaxEeRdAtom: int32(r.MaxEERdAtom),
-		MaxResRdAtom: int32(r.MaxResRdAtom), MaxQPInitRdAtom: int32(r.MaxQPInitRdAtom),
-		MaxEeInitRdAtom: int32(r.MaxEEInitRdAtom), AtomicCap: r.AtomicCap, MaxEe: int32(r.MaxEE),
-		MaxRdd: int32(r.MaxRDD), MaxMW: int32(r.MaxMW), MaxRawIpv6QP: int32(r.MaxRawIPv6QP),
-		MaxRawEthyQP: int32(r.MaxRawEthyQP), MaxMcastGrp: int32(r.MaxMcastGrp),
-		MaxMcastQPAttach: int32(r.MaxMcastQPAttach), MaxTotalMcastQPAttach: int32(r.MaxTotalMcastQPAttach),
-		MaxAH: int32(r.MaxAH), MaxFmr: int32(r.MaxFMR), MaxMapPerFmr: int32(r.MaxMapPerFMR), MaxSRQ: int32(r.MaxSRQ),
-		MaxSRQWR: int32(r.MaxSRQWR), MaxSRQSGE: int32(r.MaxSRQSGE), MaxPkeys: r.MaxPkeys,
-		LocalCaAckDelay: r.LocalCAAckDelay, PhysPortCnt: r.PhysPortCnt}
+// deviceAttr returns the attributes as libibverbs has them: behind the version of the firmware as the kernel has them.
+func deviceAttr(r *uverbs.DeviceAttr) (a abi.DeviceAttr) {
+	const kernelVersion = 8 // bytes
+	copy(uverbs.Bytes(&a)[len(a.FWVer):], uverbs.Bytes(r)[kernelVersion:])
 	copy(a.FWVer[:len(a.FWVer)-1], fmt.Sprintf("%d.%d.%04d", r.FWVer>>32&0xffff, r.FWVer>>16&0xffff, r.FWVer&0xffff))
 	return a
 }
@@ -78,34 +68,23 @@ func (c queries) QueryGIDEx(port uint8, index int, e *abi.GIDEntry) error {
 	if index < 0 || int64(index) > 1<<32-1 {
 		return syscall.EINVAL
 	}
-	r, err := c.file.QueryGIDEntry(uint32(port), uint32(index))
-	switch {
-	case uverbs.Absent(err) || err == syscall.EOPNOTSUPP:
+	err := c.file.QueryGIDEntry(uint32(port), uint32(index), e)
+	if uverbs.Absent(err) || err == syscall.EOPNOTSUPP {
 		var g sysfs.GIDEntry
 		if g, err = c.sysfsGID(port, index); err == nil {
 			*e = c.gidEntry(port, &g)
 		}
-	case err == nil:
-		*e = abi.GIDEntry{GID: r.GID, GIDIndex: r.Index, PortNum: r.Port, GIDType: r.Type, NdevIfindex: r.NetdevIfindex}
 	}
 	return err
 }
 
 // QueryGIDTable fills entries with those of all ports that are not empty, and returns how many there are.
 func (c queries) QueryGIDTable(entries []abi.GIDEntry) (int, error) {
-	list := make([]uverbs.GIDEntry, len(entries))
-	n, err := c.file.QueryGIDTable(list)
+	n, err := c.file.QueryGIDTable(entries)
 	if uverbs.Absent(err) || err == syscall.EOPNOTSUPP {
 		return c.sysfsGIDTable(entries)
 	}
-	if err != nil {
-		return 0, err
-	}
-	for i, r := range list[:n] {
-		entries[i] = abi.GIDEntry{GID: r.GID, GIDIndex: r.Index, PortNum: r.Port, GIDType: r.Type,
-			NdevIfindex: r.NetdevIfindex}
-	}
-	return n, nil
+	return n, err
 }
 
 // gidEntry returns what sysfs says of a GID.

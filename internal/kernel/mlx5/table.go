@@ -77,22 +77,9 @@ func also(err, e error) error {
 
 // errnoOf returns the errno in err, and err if there is none.
 func errnoOf(err error) error {
-	if e, ok := asErrno(err); ok {
+	var e syscall.Errno
+	if errors.As(err, &e) {
 		return e
 	}
 	return err
-}
-
-func asErrno(err error) (syscall.Errno, bool) {
-	for err != nil {
-		if e, ok := err.(syscall.Errno); ok {
-			return e, true
-		}
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			break
-		}
-		err = u.Unwrap()
-	}
-	return 0, false
 }
