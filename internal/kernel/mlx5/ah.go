@@ -134,6 +134,4 @@ func (n *ah) DestroyAH() error {
 }
 
 // InitAH returns the address of the address vector, which lasts as long as the handle.
-func (n *ah) InitAH() (av uintptr, err error) {
-	return cmem.SliceAddr(n.av), nil
-}
+func (n *ah) InitAH() (av uintptr, err error) { return cmem.SliceAddr(n.av), nil }

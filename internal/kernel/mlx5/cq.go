@@ -85,7 +85,7 @@ func (c *context) createCQ(cqe int, cookie uintptr, ch handle, vector int, flags
 	if uint64(vector) >= uint64(c.core.CompVectors) {
 		return 0, syscall.EINVAL
 	}
-	q := &cq{object: object{c: c}, cookie: cookie, size: size}
+	q := &cq{ringed: of(c), cookie: cookie, size: size}
 	if q.queue, err = c.memory.queue(int(entries) * int(size)); err != nil {
 		return 0, err
 	}
@@ -192,18 +192,11 @@ func (q *cq) ModifyCQ(a *abi.ModifyCQAttr) error {
 // DestroyCQ ends a CQ, when its events were acknowledged.
 func (q *cq) DestroyCQ() error {
 	completions, async, err := q.c.file.DestroyCQ(q.kernel)
-	f, err := q.c.finish("destroy_cq", err, reported{&q.completions, completions}, reported{&q.async, async})
-	if f == stays {
-		return err
-	}
-	q.c.v.table.remove(q.handle)
-	return q.c.recycle(f, q.queue, ring{})
+	return q.retire("destroy_cq", err, ring{}, reported{&q.completions, completions}, reported{&q.async, async})
 }
 
 // CQCapacity returns the entries of a CQ that completions may use.
-func (q *cq) CQCapacity() int {
-	return int(q.entries.Load()) - 1
-}
+func (q *cq) CQCapacity() int { return int(q.entries.Load()) - 1 }
 
 // InitCQ returns the ring of a CQ.
 func (q *cq) InitCQ() (*abi.MLX5DVCQ, error) {

@@ -144,6 +144,4 @@ func (d *dek) DEKQuery(a *abi.MLX5DVDEKAttr) error {
 }
 
 // DEKDestroy takes a key from the device.
-func (d *dek) DEKDestroy() error {
-	return d.end()
-}
+func (d *dek) DEKDestroy() error { return d.end() }

@@ -9,14 +9,10 @@ func (c devX) DevXObjCreate(in, out []byte) (*obj, error) {
 }
 
 // DevXObjQuery asks about an object by a command.
-func (o *obj) DevXObjQuery(in, out []byte) error {
-	return o.c.about(methodQuery, o.number, in, out)
-}
+func (o *obj) DevXObjQuery(in, out []byte) error { return o.c.about(methodQuery, o.number, in, out) }
 
 // DevXObjModify changes an object by a command.
-func (o *obj) DevXObjModify(in, out []byte) error {
-	return o.modify(in, out)
-}
+func (o *obj) DevXObjModify(in, out []byte) error { return o.modify(in, out) }
 
 // DevXObjDestroy ends an object.
 func (o *obj) DevXObjDestroy() error { return o.end() }
@@ -57,6 +53,4 @@ func (c devX) PPAlloc(rate []byte, flags uint32) (*pace, uint16, error) {
 }
 
 // PPFree gives an entry back.
-func (p *pace) PPFree() error {
-	return p.c.drop("pp_destroy", objectPP, p.number)
-}
+func (p *pace) PPFree() error { return p.c.drop("pp_destroy", objectPP, p.number) }

@@ -23,9 +23,7 @@ func (c devX) DevXCreateEventChannel(flags uint32) (*eventFile, int, error) {
 }
 
 // DevXDestroyEventChannel closes a file of events.
-func (e *eventFile) DevXDestroyEventChannel() error {
-	return uverbs.CloseFD(e.fd)
-}
+func (e *eventFile) DevXDestroyEventChannel() error { return uverbs.CloseFD(e.fd) }
 
 // DevXSubscribe has events of types delivered, with a cookie. object is 0 for those of the device.
 func (e *eventFile) DevXSubscribe(object handle, types []uint16, cookie uint64) error {
@@ -53,9 +51,7 @@ func (e *eventFile) subscribe(of handle, types []uint16, how uverbs.Arg) error {
 }
 
 // DevXGetEvent reads an event: its cookie, and what the device says of it. It returns how many bytes that are.
-func (e *eventFile) DevXGetEvent(b []byte) (int, error) {
-	return uverbs.ReadSome(e.fd, b, numberSize)
-}
+func (e *eventFile) DevXGetEvent(b []byte) (int, error) { return uverbs.ReadSome(e.fd, b, numberSize) }
 
 // DevXCreateCmdComp makes a file of answers.
 func (c devX) DevXCreateCmdComp() (*answerFile, int, error) {
@@ -68,9 +64,7 @@ func (c devX) DevXCreateCmdComp() (*answerFile, int, error) {
 }
 
 // DevXDestroyCmdComp closes a file of answers.
-func (a *answerFile) DevXDestroyCmdComp() error {
-	return uverbs.CloseFD(a.fd)
-}
+func (a *answerFile) DevXDestroyCmdComp() error { return uverbs.CloseFD(a.fd) }
 
 // DevXObjQueryAsync asks about an object by a command. The answer, of n bytes, comes with a number, which no other
 // query of the file has.

@@ -40,9 +40,7 @@ func (c devX) umem(in *abi.MLX5DVDevXUmemIn, more ...uverbs.Arg) (*umem, uint32,
 }
 
 // DevXUmemDereg ends a registration.
-func (u *umem) DevXUmemDereg() error {
-	return u.c.drop("devx_umem_dereg", objectUmem, u.number)
-}
+func (u *umem) DevXUmemDereg() error { return u.c.drop("devx_umem_dereg", objectUmem, u.number) }
 
 // DevXAllocUAR returns a page of doorbell registers: a register that nobody else has, the page of the context, or a
 // page of its own.
@@ -119,6 +117,4 @@ func (c devX) AllocVAR() (*abi.MLX5DVVAR, *varPage, error) {
 }
 
 // FreeVAR gives a page back.
-func (n *varPage) FreeVAR() error {
-	return n.c.drop("var_destroy", objectVAR, n.number)
-}
+func (n *varPage) FreeVAR() error { return n.c.drop("var_destroy", objectVAR, n.number) }

@@ -39,9 +39,7 @@ func (c *context) ImportPD(number uint32) (*pd, error) {
 func (p *pd) UnimportPD() error { return nil }
 
 // PDNumber returns the kernel's handle of a PD.
-func (p *pd) PDNumber() uint32 {
-	return p.number
-}
+func (p *pd) PDNumber() uint32 { return p.number }
 
 // AllocTD makes a thread domain.
 func (c *context) AllocTD() (*td, error) {

@@ -66,6 +66,16 @@ func fateOf(err error) fate {
 	return ended
 }
 
+// retire ends an object, after the command that destroys it: when its events were acknowledged.
+func (r *ringed) retire(command string, err error, sends ring, events ...reported) error {
+	f, err := r.c.finish(command, err, events...)
+	if f == stays {
+		return err
+	}
+	r.c.v.table.remove(r.handle)
+	return r.c.recycle(f, r.queue, sends)
+}
+
 // recycle frees the queue of an object, and its ring of sends. The device may use those of a lost one until the file is
 // closed.
 func (c *context) recycle(f fate, q queue, sends ring) error {

@@ -103,6 +103,4 @@ func (f *flow) DestroyFlow() error {
 }
 
 // CreateFlowActionESP returns EOPNOTSUPP, as kernels since Linux 5.18 do.
-func (v *Verbs) CreateFlowActionESP(handle, *abi.ESP) (handle, error) {
-	return 0, syscall.EOPNOTSUPP
-}
+func (v *Verbs) CreateFlowActionESP(handle, *abi.ESP) (handle, error) { return 0, syscall.EOPNOTSUPP }

@@ -139,13 +139,6 @@ func (m *memory) record() (record, error) {
 	return r, nil
 }
 
-// put frees a record that no device uses.
-func (m *memory) put(r record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.records = append(m.records, r)
-}
-
 // end frees all.
 func (m *memory) end() error {
 	m.mu.Lock()
@@ -168,8 +161,12 @@ func (m *memory) queue(n int) (q queue, err error) {
 	return q, err
 }
 
-// drop frees a queue that no device uses.
+// drop frees a queue that no device uses. That of a QP without rings has none.
 func (m *memory) drop(q queue) error {
-	m.put(q.record)
+	if q.record != nil {
+		m.mu.Lock()
+		m.records = append(m.records, q.record)
+		m.mu.Unlock()
+	}
 	return m.release(q.ring)
 }

@@ -7,11 +7,7 @@ func (p *pd) AllocMW(windowType uint32) (*mw, error) {
 }
 
 // DeallocMW ends a memory window.
-func (w *mw) DeallocMW() error {
-	return w.c.destroyed(w.c.file.DeallocMW(w.number))
-}
+func (w *mw) DeallocMW() error { return w.c.destroyed(w.c.file.DeallocMW(w.number)) }
 
 // MWKey returns the key of a memory window that is not bound. Posting changes it.
-func (w *mw) MWKey() uint32 {
-	return w.key
-}
+func (w *mw) MWKey() uint32 { return w.key }

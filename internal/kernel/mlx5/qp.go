@@ -40,7 +40,7 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 		return 0, err
 	}
 	c := k.c
-	q := &qp{object: object{c: c}, init: *a, own: o, reg: k.reg, opened: o.flags&qpDCT != 0}
+	q := &qp{ringed: of(c), init: *a, own: o, reg: k.reg, opened: o.flags&qpDCT != 0}
 	if !q.opened {
 		if q.sizes, err = c.info.qpSizes(a, &o); err != nil {
 			return 0, err
@@ -52,7 +52,7 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 	q.handle = v.table.add(q)
 	if err := q.create(k); err != nil {
 		v.table.remove(q.handle)
-		return 0, also(err, q.free(fateOf(err)))
+		return 0, also(err, c.recycle(fateOf(err), q.queue, q.sends))
 	}
 	a.Cap = q.init.Cap
 	return q.handle, nil
@@ -71,14 +71,6 @@ func (q *qp) alloc() (err error) {
 		}
 	}
 	return err
-}
-
-// free frees them, when no device uses them.
-func (q *qp) free(f fate) error {
-	if q.opened {
-		return nil
-	}
-	return q.c.recycle(f, q.queue, q.sends)
 }
 
 // request has the arguments of create_qp.
@@ -196,26 +188,17 @@ func (q *qp) create(k *request) error {
 // DestroyQP ends a QP, when its events were acknowledged. Its completions stay in its CQs.
 func (q *qp) DestroyQP() error {
 	n, err := q.c.file.DestroyQP(q.kernel)
-	f, err := q.c.finish("destroy_qp", err, reported{&q.async, n})
-	if f == stays {
-		return err
-	}
-	q.c.v.table.remove(q.handle)
-	return q.free(f)
+	return q.retire("destroy_qp", err, q.sends, reported{&q.async, n})
 }
 
 // CmdDestroyQP ends the kernel's QP only: for a QP of OpenQP, which has no memory.
 func (q *qp) CmdDestroyQP() error { return q.DestroyQP() }
 
 // QPNumber returns the number of a QP.
-func (q *qp) QPNumber() uint32 {
-	return q.number
-}
+func (q *qp) QPNumber() uint32 { return q.number }
 
 // QPState returns where the state of a QP is.
-func (q *qp) QPState() *atomic.Uint32 {
-	return &q.state
-}
+func (q *qp) QPState() *atomic.Uint32 { return &q.state }
 
 // InitQP returns the rings of a QP.
 func (q *qp) InitQP(mask uint64) (*abi.MLX5DVQP, error) {

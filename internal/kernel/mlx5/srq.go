@@ -54,7 +54,7 @@ func (v *Verbs) createSRQ(h handle, a *abi.SRQAttr, x *uverbs.XRC) (handle, erro
 	if stride > uint64(i.maxRecvWR) || wqes > 1<<16 { // the number of the next one has 16 bits
 		return 0, syscall.EINVAL
 	}
-	s := &srq{object: object{c: c}, stride: uint32(stride), tail: uint32(wqes) - 1}
+	s := &srq{ringed: of(c), stride: uint32(stride), tail: uint32(wqes) - 1}
 	if s.queue, err = c.memory.queue(int(wqes * stride)); err != nil {
 		return 0, err
 	}
@@ -107,19 +107,12 @@ func (s *srq) QuerySRQ(a *abi.SRQAttr) error {
 }
 
 // GetSRQNum returns the number of an SRQ.
-func (s *srq) GetSRQNum() (uint32, error) {
-	return s.number, nil
-}
+func (s *srq) GetSRQNum() (uint32, error) { return s.number, nil }
 
 // DestroySRQ ends an SRQ, when its events were acknowledged.
 func (s *srq) DestroySRQ() error {
 	n, err := s.c.file.DestroySRQ(s.kernel)
-	f, err := s.c.finish("destroy_srq", err, reported{&s.async, n})
-	if f == stays {
-		return err
-	}
-	s.c.v.table.remove(s.handle)
-	return s.c.recycle(f, s.queue, ring{})
+	return s.retire("destroy_srq", err, ring{}, reported{&s.async, n})
 }
 
 // InitSRQ returns the ring of an SRQ.

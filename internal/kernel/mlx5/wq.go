@@ -62,7 +62,7 @@ func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (
 	if err := s.receive(&c.info, &abi.QPCap{MaxRecvWR: a.MaxWR, MaxRecvSGE: a.MaxSGE}); err != nil {
 		return 0, err
 	}
-	w := &wq{object: object{c: c}, wqes: uint32(s.wqes), stride: uint32(s.stride)}
+	w := &wq{ringed: of(c), wqes: uint32(s.wqes), stride: uint32(s.stride)}
 	if w.queue, err = c.memory.queue(s.bytes()); err != nil {
 		return 0, err
 	}
@@ -123,18 +123,11 @@ func (w *wq) ModifyWQ(a *abi.WQAttr) error {
 // DestroyWQ ends a WQ, when its events were acknowledged.
 func (w *wq) DestroyWQ() error {
 	n, err := w.c.file.DestroyWQ(w.kernel)
-	f, err := w.c.finish("destroy_wq", err, reported{&w.async, n})
-	if f == stays {
-		return err
-	}
-	w.c.v.table.remove(w.handle)
-	return w.c.recycle(f, w.queue, ring{})
+	return w.retire("destroy_wq", err, ring{}, reported{&w.async, n})
 }
 
 // WQNumber returns the number of a WQ.
-func (w *wq) WQNumber() uint32 {
-	return w.number
-}
+func (w *wq) WQNumber() uint32 { return w.number }
 
 // InitRWQ returns the ring of a WQ.
 func (w *wq) InitRWQ() (*abi.MLX5DVRWQ, error) {
@@ -160,6 +153,4 @@ func (c *context) CreateRWQIndTable(log uint32, wqs []handle) (*indTable, error)
 }
 
 // DestroyRWQIndTable ends an indirection table.
-func (t *indTable) DestroyRWQIndTable() error {
-	return t.c.destroyed(t.c.file.DestroyTable(t.number))
-}
+func (t *indTable) DestroyRWQIndTable() error { return t.c.destroyed(t.c.file.DestroyTable(t.number)) }

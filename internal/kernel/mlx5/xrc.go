@@ -16,9 +16,7 @@ func (c *context) OpenXRCD(a *abi.XRCDInitAttr) (*xrcd, error) {
 }
 
 // CloseXRCD closes an XRC domain.
-func (x *xrcd) CloseXRCD() error {
-	return x.c.destroyed(x.c.file.CloseXRCD(x.number))
-}
+func (x *xrcd) CloseXRCD() error { return x.c.destroyed(x.c.file.CloseXRCD(x.number)) }
 
 // OpenQP opens a QP of an XRC domain that another process has made.
 func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
@@ -30,7 +28,7 @@ func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	q := &qp{object: object{c: x.c}, opened: true, init: abi.QPInitAttrEx{QPType: a.QPType, QPContext: a.QPContext}}
+	q := &qp{ringed: of(x.c), opened: true, init: abi.QPInitAttrEx{QPType: a.QPType, QPContext: a.QPContext}}
 	q.handle = v.table.add(q)
 	r, err := x.c.file.OpenQP(uint64(q.handle), x.number, a.QPNum, uint8(a.QPType))
 	if err == nil {

@@ -339,7 +339,8 @@ func (n *node) steps(qp *QP, typ uint8) (m *ModifyQP, masks []uint32) {
 // address makes address handles: SoftRoCE resolves nothing.
 func (n *node) address(pd uint32) {
 	gid, _ := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
-	a := &AHAttr{GRH: GlobalRoute{DGID: abi.GID(gid), SGIDIndex: uint8(n.rxe.GID), HopLimit: 64}, IsGlobal: 1, PortNum: 1}
+	a := &AHAttr{GRH: GlobalRoute{DGID: abi.GID(gid), SGIDIndex: uint8(n.rxe.GID), HopLimit: 64},
+		IsGlobal: 1, PortNum: 1}
 	var number [2]uint32
 	ah := must(n.CreateAH(3, pd, a, Driver{Out: Bytes(&number)}))(n)
 	n.ok(n.DestroyAH(ah))
