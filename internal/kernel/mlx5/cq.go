@@ -66,40 +66,7 @@ func (c *context) CreateCQ(cqe int, cookie uintptr, ch handle, vector int) (hand
 		CompVector: uint32(vector)})
 }
 
-// createCQ makes a CQ with flags of the kernel's. The caller has set what d has of mlx5.
-func (c *context) createCQ(cqe int, cookie uintptr, ch handle, vector int, flags uint32, d *createCQ) (handle, error) {
-	v := c.v
-	entries, err := c.cqEntries(cqe)
-	if err != nil {
-		return 0, err
-	}
-	size := d.cqeSize
-	fd := -1
-	if ch != 0 {
-		o, err := get[channel](v, ch)
-		if err != nil {
-			return 0, err
-		}
-		fd = o.fd
-	}
-	if uint64(vector) >= uint64(c.core.CompVectors) {
-		return 0, syscall.EINVAL
-	}
-	q := &cq{ringed: of(c), cookie: cookie, size: size}
-	if q.queue, err = c.memory.queue(int(entries) * int(size)); err != nil {
-		return 0, err
-	}
-	rings.InitRing(cmem.Pointer(uintptr(q.queue.ring.addr())), entries, size)
-	q.entries.Store(entries)
-	q.handle = v.table.add(q)
-	if err := q.create(fd, vector, flags, d); err != nil {
-		v.table.remove(q.handle)
-		return 0, also(err, c.recycle(fateOf(err), q.queue, ring{}))
-	}
-	return q.handle, nil
-}
-
-func (q *cq) create(fd, vector int, flags uint32, d *createCQ) error {
+func (q *cq) create(fd int, vector, flags uint32, d *createCQ) error {
 	c, entries := q.c, q.entries.Load()
 	d.buf, d.db = q.queue.ring.addr(), uint64(q.queue.record.addr())
 	if p := c.bars.common; p.dynamic {
@@ -109,7 +76,7 @@ func (q *cq) create(fd, vector int, flags uint32, d *createCQ) error {
 		d.flags, d.uarPage = d.flags|cqUARPage, uint16(p.page)
 	}
 	resp := new(numberResp)
-	r, err := c.file.CreateCQ(&uverbs.CreateCQ{User: uint64(q.handle), CQE: entries - 1, Vector: uint32(vector),
+	r, err := c.file.CreateCQ(&uverbs.CreateCQ{User: uint64(q.handle), CQE: entries - 1, Vector: vector,
 		Channel: int32(fd)}, flags, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
 	if err != nil {
 		return err
@@ -128,10 +95,11 @@ func (c *context) CreateCQEx(a *abi.CQInitAttrEx) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.createCQEx(a, &createCQ{cqeSize: size})
+	return c.createCQ(a, &createCQ{cqeSize: size})
 }
 
-func (c *context) createCQEx(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
+// createCQ makes a CQ. The caller has set what d has of mlx5.
+func (c *context) createCQ(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
 	const masks = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS | abi.IBV_CQ_INIT_ATTR_MASK_PD
 	if a.CompMask&^masks != 0 {
 		return 0, syscall.EINVAL
@@ -146,7 +114,33 @@ func (c *context) createCQEx(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
 			kernel = uverbs.CQIgnoreOverrun
 		}
 	}
-	return c.createCQ(int(a.CQE), a.CQContext, a.Channel, int(a.CompVector), kernel, d)
+	entries, err := c.cqEntries(int(a.CQE))
+	if err != nil {
+		return 0, err
+	}
+	fd := -1
+	if a.Channel != 0 {
+		o, err := get[channel](c.v, a.Channel)
+		if err != nil {
+			return 0, err
+		}
+		fd = o.fd
+	}
+	if a.CompVector >= c.core.CompVectors {
+		return 0, syscall.EINVAL
+	}
+	q := &cq{ringed: of(c), cookie: a.CQContext, size: d.cqeSize}
+	if q.queue, err = c.memory.queue(int(entries) * int(q.size)); err != nil {
+		return 0, err
+	}
+	rings.InitRing(cmem.Pointer(uintptr(q.queue.ring.addr())), entries, q.size)
+	q.entries.Store(entries)
+	q.handle = c.v.table.add(q)
+	if err := q.create(fd, a.CompVector, kernel, d); err != nil {
+		c.v.table.remove(q.handle)
+		return 0, also(err, c.recycle(fateOf(err), q.queue, ring{}))
+	}
+	return q.handle, nil
 }
 
 // DVCreateCQ makes a CQ with attributes of mlx5.
@@ -177,7 +171,7 @@ func (c *context) DVCreateCQ(a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (han
 		}
 		d.flags = cqPad128
 	}
-	return c.createCQEx(a, d)
+	return c.createCQ(a, d)
 }
 
 // ModifyCQ sets the moderation of a CQ.
