@@ -1,6 +1,7 @@
 package mlx5
 
 import (
+	"errors"
 	"math/bits"
 	"sync/atomic"
 	"syscall"
@@ -28,16 +29,10 @@ func (c *context) clockPage(at *[]byte, cmd int) ([]byte, error) {
 }
 
 // end unmaps the pages.
-func (c *clocks) end() (err error) {
+func (c *clocks) end() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range [][]byte{c.core, c.info} {
-		if m != nil {
-			if e := uverbs.Unmap(m); e != nil {
-				err = e
-			}
-		}
-	}
+	err := errors.Join(uverbs.Unmap(c.core), uverbs.Unmap(c.info))
 	c.core, c.info = nil, nil
 	return err
 }

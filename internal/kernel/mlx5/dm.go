@@ -102,13 +102,6 @@ func (c *context) ImportDM(number uint32) (*dm, error) {
 // UnimportDM forgets it.
 func (d *dm) UnimportDM() error {
 	d.c.v.table.remove(d.handle)
-	return d.unmap()
-}
-
-func (d *dm) unmap() error {
-	if d.mem == nil {
-		return nil
-	}
 	return uverbs.Unmap(d.mem)
 }
 
@@ -118,7 +111,7 @@ func (d *dm) FreeDM() error {
 		return err
 	}
 	d.c.v.table.remove(d.handle)
-	return d.unmap()
+	return uverbs.Unmap(d.mem)
 }
 
 // part returns the words of n bytes at off. The bus takes whole words.

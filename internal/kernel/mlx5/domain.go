@@ -13,7 +13,7 @@ func (c *context) AllocPD() (*pd, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pd{object: object{c: c}, number: n, device: resp.number}, nil
+	return &pd{kernelObject: numbered(c, n), device: resp.number}, nil
 }
 
 // DeallocPD ends a protection domain, or a parent domain.
@@ -32,7 +32,7 @@ func (c *context) ImportPD(number uint32) (*pd, error) {
 	if err != nil {
 		return nil, unsupported(err)
 	}
-	return &pd{object: object{c: c}, number: number, device: *pdn}, nil
+	return &pd{kernelObject: numbered(c, number), device: *pdn}, nil
 }
 
 // UnimportPD forgets it.
@@ -59,7 +59,7 @@ func (t *td) DeallocTD() error {
 
 // AllocParentDomain makes a parent domain. t may be 0.
 func (p *pd) AllocParentDomain(t handle) (*pd, error) {
-	n := &pd{object: object{c: p.c}, number: p.number, device: p.device, parent: true}
+	n := &pd{kernelObject: numbered(p.c, p.number), device: p.device, parent: true}
 	if t != 0 {
 		d, err := get[td](p.c.v, t)
 		if err != nil {

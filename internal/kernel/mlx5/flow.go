@@ -79,7 +79,7 @@ func (q *qp) CreateFlow(attr []byte) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flow{object: object{c: q.c}, counts: counts}
+	f := &flow{kernelObject: newKernelObject(q.c), counts: counts}
 	create := func(d uverbs.Driver) (err error) {
 		f.number, err = q.c.file.CreateFlow(q.kernel, &uverbs.FlowAttr{Type: a.Type, Priority: a.Priority,
 			NumOfSpecs: a.NumOfSpecs, Port: a.Port, Flags: a.Flags}, specs, d)

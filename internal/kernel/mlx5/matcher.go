@@ -129,7 +129,7 @@ func (n *matcher) CreateFlow(value []byte, actions []abi.MLX5DVFlowActionAttr) (
 		}
 	}
 	r.list = append(r.list, uverbs.If(len(r.changes) > 0, uverbs.In(attr0+5, uverbs.BytesOf(r.changes))))
-	f := &flow{object: object{c: n.c}}
+	f := &flow{kernelObject: newKernelObject(n.c)}
 	return f, n.c.creates("create_flow", objectFlow, &f.number, r.list...)
 }
 

@@ -3,6 +3,7 @@ package mlx5
 import (
 	"errors"
 	"math/bits"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
@@ -110,12 +111,7 @@ func (m *memory) release(r ring) error {
 	if c.free < len(c.used) || len(m.chunks) == 1 && len(c.used)*page <= mostChunk {
 		return nil
 	}
-	for i := range m.chunks {
-		if m.chunks[i] == c {
-			m.chunks = append(m.chunks[:i], m.chunks[i+1:]...)
-			break
-		}
-	}
+	m.chunks = slices.DeleteFunc(m.chunks, func(o *chunk) bool { return o == c })
 	return c.mem.Free()
 }
 

@@ -10,8 +10,7 @@ import (
 
 // pd is a protection domain, or a parent domain of one.
 type pd struct {
-	object
-	number uint32 // the kernel's handle
+	kernelObject
 	device uint32 // the device's number
 	parent bool
 	reg    *register // of a parent domain with a thread domain
@@ -143,22 +142,14 @@ type wq struct {
 	state        atomic.Uint32
 }
 
-// indTable is an indirection table.
-type indTable struct {
-	object
-	number uint32
-}
-
-// xrcd is an XRC domain.
-type xrcd struct {
-	object
-	number uint32
-}
+type (
+	indTable struct{ kernelObject } // an indirection table
+	xrcd     struct{ kernelObject } // an XRC domain
+)
 
 // flow is a steering rule.
 type flow struct {
-	object
-	number uint32
+	kernelObject
 	counts *counters // nil if it has none
 }
 

@@ -189,7 +189,7 @@ type ring struct {
 // record is a doorbell record: two counters, big endian.
 type record []byte
 
-// kernelObject is an object of the driver's kinds, which the kernel has a number for.
+// kernelObject is an object that the kernel has a number for.
 type kernelObject struct {
 	object
 	number uint32

@@ -149,7 +149,7 @@ func (c *context) CreateRWQIndTable(log uint32, wqs []handle) (*indTable, error)
 		list[i] = w.kernel
 	}
 	number, err := c.file.CreateTable(log, list, uverbs.Driver{Out: make([]byte, 8)})
-	return &indTable{object: object{c: c}, number: number}, err
+	return &indTable{numbered(c, number)}, err
 }
 
 // DestroyRWQIndTable ends an indirection table.

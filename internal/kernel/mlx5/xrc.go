@@ -12,7 +12,7 @@ func (c *context) OpenXRCD(a *abi.XRCDInitAttr) (*xrcd, error) {
 		return nil, syscall.EINVAL
 	}
 	number, err := c.file.OpenXRCD(a.FD, uint32(a.OFlags))
-	return &xrcd{object: object{c: c}, number: number}, err
+	return &xrcd{numbered(c, number)}, err
 }
 
 // CloseXRCD closes an XRC domain.
