@@ -1,6 +1,14 @@
 package dma
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	hugePageSize = 2 << 20
+	maxSize      = math.MaxInt - 4*hugePageSize // leaves room for guards and rounding
+)
 
 // SizeError reports a size that is out of range.
 type SizeError struct {

@@ -2,7 +2,6 @@ package dma
 
 import (
 	"fmt"
-	"math"
 	"sync"
 	"syscall"
 )
@@ -19,15 +18,10 @@ const (
 
 // String returns the name, as in "require".
 func (h Huge) String() string {
-	switch h {
-	case HugeNone:
-		return "none"
-	case HugeTry:
-		return "try"
-	case HugeRequire:
-		return "require"
+	if h > HugeRequire {
+		return fmt.Sprintf("Huge(%d)", uint8(h))
 	}
-	return fmt.Sprintf("Huge(%d)", uint8(h))
+	return [...]string{"none", "try", "require"}[h]
 }
 
 // Options configures Alloc. The zero value selects ordinary pages on any node.
@@ -47,11 +41,6 @@ type Mem struct {
 	addr   uintptr
 	region region // the mapping, including the guards
 }
-
-const (
-	hugePageSize = 2 << 20
-	maxSize      = math.MaxInt - 4*hugePageSize // leaves room for guards and rounding
-)
 
 // Alloc maps size zeroed bytes. opt may be nil. Ordinary pages are allocated when they are first
 // touched. The error is a *SizeError, a *HugePageError, a *NodeError, or wraps the errno of mmap.

@@ -10,10 +10,7 @@ import (
 // collects a runtime.Pinner that still pins.
 type Pinned struct{ pinner runtime.Pinner }
 
-var pins = struct {
-	sync.Mutex
-	all map[*Pinned]struct{}
-}{all: make(map[*Pinned]struct{})}
+var pins sync.Map // of *Pinned
 
 // Pin pins the memory of b, which must not be empty. Memory outside the Go heap does not move and
 // is left alone.
@@ -23,9 +20,7 @@ func Pin(b []byte) *Pinned {
 		defer func() { _ = recover() }() // the Pinner panics for such memory
 		p.pinner.Pin(&b[0])
 	}()
-	pins.Lock()
-	pins.all[p] = struct{}{}
-	pins.Unlock()
+	pins.Store(p, nil)
 	return p
 }
 
@@ -35,7 +30,5 @@ func (p *Pinned) Unpin() {
 		return
 	}
 	p.pinner.Unpin()
-	pins.Lock()
-	delete(pins.all, p)
-	pins.Unlock()
+	pins.Delete(p)
 }

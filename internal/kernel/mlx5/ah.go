@@ -45,17 +45,13 @@ func sourcePort(flow uint32) uint16 {
 }
 
 // CreateAH makes an address handle. RoCE needs the kernel, which knows the peer's MAC address.
-func (v *Verbs) CreateAH(h handle, a *abi.AHAttr) (handle, error) {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return 0, err
-	}
-	c := p.c
+func (p *pd) CreateAH(a *abi.AHAttr) (handle, error) {
+	c, ask := p.c, queries{p.c}
 	if a.PortNum < 1 || uint16(a.PortNum) > c.info.ports {
 		return 0, syscall.EINVAL
 	}
-	port, err := c.port(a.PortNum)
-	if err != nil {
+	var port abi.PortAttr
+	if err := ask.QueryPort(a.PortNum, &port); err != nil {
 		return 0, err
 	}
 	const grhRequired = 1 << 0 // C: IBV_QPF_GRH_REQUIRED
@@ -67,7 +63,7 @@ func (v *Verbs) CreateAH(h handle, a *abi.AHAttr) (handle, error) {
 	grh := uint32(1)
 	if roce {
 		grh = 0 // it always has one
-		typ, err := c.gidType(a.PortNum, a.GRH.SGIDIndex)
+		typ, err := ask.gidType(a.PortNum, a.GRH.SGIDIndex)
 		if err != nil {
 			return 0, err
 		}
@@ -84,10 +80,10 @@ func (v *Verbs) CreateAH(h handle, a *abi.AHAttr) (handle, error) {
 		binary.BigEndian.PutUint32(n.av[avFlow:], grh<<30|uint32(a.GRH.SGIDIndex)<<20|a.GRH.FlowLabel&flowMask)
 		copy(n.av[avGID:], a.GRH.DGID[:])
 	}
-	n.handle = v.table.add(n)
+	n.handle = p.c.v.table.add(n)
 	if roce {
 		if err := n.resolve(p.number, a); err != nil {
-			v.table.remove(n.handle)
+			p.c.v.table.remove(n.handle)
 			return 0, err
 		}
 	}
@@ -99,12 +95,9 @@ func (n *ah) resolve(pd uint32, a *abi.AHAttr) error {
 	if n.c.info.supportsUHW&uhwCreateAH == 0 { // before Linux 4.10
 		return syscall.EOPNOTSUPP
 	}
-	k := &uverbs.AHAttr{DLID: a.DLID, SL: a.SL, SrcPathBits: a.SrcPathBits, StaticRate: a.StaticRate,
-		IsGlobal: a.IsGlobal, PortNum: a.PortNum, GRH: uverbs.GlobalRoute{DGID: a.GRH.DGID, FlowLabel: a.GRH.FlowLabel,
-			SGIDIndex: a.GRH.SGIDIndex, HopLimit: a.GRH.HopLimit, TrafficClass: a.GRH.TrafficClass}}
 	resp := new(createAHResp)
 	var err error
-	if n.kernel, err = n.c.file.CreateAH(uint64(n.handle), pd, k, uverbs.Driver{Out: uverbs.Bytes(resp)}); err != nil {
+	if n.kernel, err = n.c.file.CreateAH(uint64(n.handle), pd, a, uverbs.Driver{Out: uverbs.Bytes(resp)}); err != nil {
 		return err
 	}
 	n.inUse = true
@@ -113,16 +106,12 @@ func (n *ah) resolve(pd uint32, a *abi.AHAttr) error {
 }
 
 // ResolveEthL2FromGID returns the MAC address of a peer, and the VLAN of the port's GID, 0xffff if it has none.
-func (v *Verbs) ResolveEthL2FromGID(ctx handle, a *abi.AHAttr) (mac [6]byte, vid uint16, err error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return mac, 0, err
-	}
+func (c queries) ResolveEthL2FromGID(a *abi.AHAttr) (mac [6]byte, vid uint16, err error) {
 	pd, err := c.file.AllocPD(uverbs.Driver{Out: make([]byte, 4)})
 	if err != nil {
 		return mac, 0, err
 	}
-	n := &ah{object: object{c: c}, av: make([]byte, avSize)}
+	n := &ah{object: object{c: c.context}, av: make([]byte, avSize)}
 	if err = n.resolve(pd, a); err == nil {
 		copy(mac[:], n.av[avMAC:])
 		err = c.file.DestroyAH(n.kernel)
@@ -131,17 +120,13 @@ func (v *Verbs) ResolveEthL2FromGID(ctx handle, a *abi.AHAttr) (mac [6]byte, vid
 }
 
 // DestroyAH ends an address handle.
-func (v *Verbs) DestroyAH(h handle) error {
-	n, err := get[ah](v, h)
-	if err != nil {
-		return err
-	}
+func (n *ah) DestroyAH() error {
 	if n.inUse {
 		if err := n.c.destroyed(n.c.file.DestroyAH(n.kernel)); err != nil {
 			return err
 		}
 	}
-	v.table.remove(h)
+	n.c.v.table.remove(n.handle)
 	if n.mapping != nil {
 		return n.mapping.end()
 	}
@@ -149,10 +134,4 @@ func (v *Verbs) DestroyAH(h handle) error {
 }
 
 // InitAH returns the address of the address vector, which lasts as long as the handle.
-func (r *Rings) InitAH(h handle) (av uintptr, err error) {
-	n, err := get[ah](r.v, h)
-	if err != nil {
-		return 0, err
-	}
-	return cmem.SliceAddr(n.av), nil
-}
+func (n *ah) InitAH() (av uintptr, err error) { return cmem.SliceAddr(n.av), nil }

@@ -219,25 +219,18 @@ func (b *bars) shared(number uint32) (*register, error) {
 
 // free unmaps a page and destroys it. One that cannot be destroyed ends with the file.
 func (b *bars) free(p *bar) error {
-	err := p.unmap()
+	err := uverbs.Unmap(p.mem)
 	if p.dynamic {
 		_ = b.c.file.Method("uar_destroy", objectUAR, methodFree, uverbs.Handle(driverNamespace, p.handle))
 	}
 	return err
 }
 
-func (p *bar) unmap() error {
-	if p.mem == nil {
-		return nil
-	}
-	return uverbs.Unmap(p.mem)
-}
-
 // end frees all. What the kernel has of them ends with the file, unless another process has it.
 func (b *bars) end() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	free := (*bar).unmap
+	free := func(p *bar) error { return uverbs.Unmap(p.mem) }
 	if b.c != nil && b.c.file.Lent() {
 		free = b.free
 	}

@@ -1,6 +1,7 @@
 package mlx5
 
 import (
+	"errors"
 	"math/bits"
 	"sync/atomic"
 	"syscall"
@@ -28,27 +29,17 @@ func (c *context) clockPage(at *[]byte, cmd int) ([]byte, error) {
 }
 
 // end unmaps the pages.
-func (c *clocks) end() (err error) {
+func (c *clocks) end() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range [][]byte{c.core, c.info} {
-		if m != nil {
-			if e := uverbs.Unmap(m); e != nil {
-				err = e
-			}
-		}
-	}
+	err := errors.Join(uverbs.Unmap(c.core), uverbs.Unmap(c.info))
 	c.core, c.info = nil, nil
 	return err
 }
 
 // QueryRTValuesEx reads the device's clock, in ticks.
-func (v *Verbs) QueryRTValuesEx(ctx handle, o *abi.ValuesEx) error {
+func (c queries) QueryRTValuesEx(o *abi.ValuesEx) error {
 	const rawClock = 1 << 0 // C: IBV_VALUES_MASK_RAW_CLOCK
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return err
-	}
 	if o.CompMask&^rawClock != 0 {
 		return syscall.EINVAL
 	}
@@ -98,18 +89,15 @@ func (c *context) clockInfo() (*abi.ClockPage, error) {
 }
 
 // ClockInfo returns the page that relates ticks to time.
-func (r *Rings) ClockInfo(ctx handle) (i control.ClockInfo, err error) {
-	c, err := get[context](r.v, ctx)
-	if err == nil {
-		i.Page, err = c.clockInfo()
-	}
+func (c queries) ClockInfo() (i control.ClockInfo, err error) {
+	i.Page, err = c.clockInfo()
 	return i, err
 }
 
 // GetClockInfo returns what turns ticks into time.
-func (r *Rings) GetClockInfo(ctx handle, o *abi.MLX5DVClockInfo) error {
-	i, err := r.ClockInfo(ctx)
-	if err == nil && !i.Page.Read(o) {
+func (c queries) GetClockInfo(o *abi.MLX5DVClockInfo) error {
+	page, err := c.clockInfo()
+	if err == nil && !page.Read(o) {
 		err = syscall.EBUSY
 	}
 	return err

@@ -12,9 +12,7 @@ import (
 )
 
 // OpenDevice opens a device, with DevX if the kernel has it.
-func (v *Verbs) OpenDevice(dev handle) (handle, error) {
-	return v.open(dev, contextDevX, 0)
-}
+func (v *Verbs) OpenDevice(dev handle) (handle, error) { return v.open(dev, contextDevX, 0) }
 
 // OpensWithDevX returns true.
 func (r *Rings) OpensWithDevX() bool { return true }
@@ -184,38 +182,22 @@ func (c *context) end() error {
 }
 
 // CloseDevice closes a context. What is left of its objects ends.
-func (v *Verbs) CloseDevice(ctx handle) error {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return err
-	}
-	v.table.removeOf(ctx)
+func (c *context) CloseDevice() error {
+	c.v.table.removeOf(c.handle)
 	return c.end()
 }
 
 // Context returns what is known of a context.
-func (v *Verbs) Context(ctx handle) control.Context {
-	return field(v, ctx, func(c *context) control.Context {
-		return control.Context{Device: c.devH, CmdFD: c.file.FD(), AsyncFD: c.core.AsyncFD,
-			CompVectors: int(c.core.CompVectors)}
-	})
+func (c *context) Context() control.Context {
+	return control.Context{Device: c.devH, CmdFD: c.file.FD(), AsyncFD: c.core.AsyncFD,
+		CompVectors: int(c.core.CompVectors)}
 }
 
 // Watch makes explain see each errno.
-func (v *Verbs) Watch(ctx handle, explain func(error) error) {
-	if c, err := get[context](v, ctx); err == nil {
-		c.file.Explain(explain)
-	}
-}
+func (c *context) Watch(explain func(error) error) { c.file.Explain(explain) }
 
 // Unwatch undoes Watch.
-func (v *Verbs) Unwatch(ctx handle) { v.Watch(ctx, nil) }
-
-// Removed asks the kernel whether the device is gone: then every command fails.
-func (v *Verbs) Removed(ctx handle) bool {
-	c, err := get[context](v, ctx)
-	return err == nil && c.removed()
-}
+func (c *context) Unwatch() { c.file.Explain(nil) }
 
 // userIndex returns an index for a new QP or SRQ. Completions name them by their numbers, so it need not be unique.
 func (c *context) userIndex() uint32 {

@@ -20,32 +20,18 @@ type flowCounters struct {
 }
 
 // CreateCounters makes counters, which count nothing yet.
-func (s *steering) CreateCounters(ctx handle) (handle, error) {
-	c, err := get[context](s.v, ctx)
-	if err != nil {
-		return 0, err
-	}
-	n := &counters{kernelObject: newKernelObject(c)}
-	err = c.file.Method("create_counters", objectCounters, 0, uverbs.New(0, &n.number))
-	if err != nil {
-		return 0, unsupported(err)
-	}
-	return s.v.table.add(n), nil
+func (c steering) CreateCounters() (*counters, error) {
+	n := &counters{kernelObject: newKernelObject(c.context)}
+	return n, unsupported(c.file.Method("create_counters", objectCounters, 0, uverbs.New(0, &n.number)))
 }
 
 // DestroyCounters ends counters.
-func (s *steering) DestroyCounters(_, h handle) error {
-	return ends(s.v, h, func(n *counters) error {
-		return n.c.destroyed(n.c.file.Method("destroy_counters", objectCounters, 1, uverbs.Handle(0, n.number)))
-	})
+func (n *counters) DestroyCounters() error {
+	return n.c.destroyed(n.c.file.Method("destroy_counters", objectCounters, 1, uverbs.Handle(0, n.number)))
 }
 
 // AttachCountersPointFlow makes an index count something, in the rules that are made later.
-func (s *steering) AttachCountersPointFlow(_, h handle, a *abi.CounterAttachAttr, rule handle) error {
-	n, err := get[counters](s.v, h)
-	if err != nil {
-		return err
-	}
+func (n *counters) AttachCountersPointFlow(a *abi.CounterAttachAttr, rule handle) error {
 	if rule != 0 || a.CompMask != 0 || a.CounterDesc > abi.IBV_COUNTER_BYTES {
 		return syscall.EOPNOTSUPP
 	}
@@ -59,11 +45,7 @@ func (s *steering) AttachCountersPointFlow(_, h handle, a *abi.CounterAttachAttr
 }
 
 // ReadCounters fills in values.
-func (s *steering) ReadCounters(_, h handle, values []uint64, flags uint32) error {
-	n, err := get[counters](s.v, h)
-	if err != nil {
-		return err
-	}
+func (n *counters) ReadCounters(values []uint64, flags uint32) error {
 	return n.c.file.Method("read_counters", objectCounters, 2, uverbs.Handle(0, n.number),
 		uverbs.Out(1, uverbs.BytesOf(values)), uverbs.Uint32(2, flags))
 }

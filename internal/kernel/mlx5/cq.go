@@ -58,48 +58,15 @@ func (c *context) queryMaxCQE() (uint32, error) {
 }
 
 // CreateCQ makes a CQ.
-func (v *Verbs) CreateCQ(ctx handle, cqe int, cookie uintptr, ch handle, vector int) (handle, error) {
+func (c *context) CreateCQ(cqe int, cookie uintptr, ch handle, vector int) (handle, error) {
 	if uint64(cqe) > math.MaxUint32 || uint64(vector) > math.MaxUint32 {
 		return 0, syscall.EINVAL
 	}
-	return v.CreateCQEx(ctx, &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cookie, Channel: ch,
+	return c.CreateCQEx(&abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cookie, Channel: ch,
 		CompVector: uint32(vector)})
 }
 
-// createCQ makes a CQ with flags of the kernel's. The caller has set what d has of mlx5.
-func (c *context) createCQ(cqe int, cookie uintptr, ch handle, vector int, flags uint32, d *createCQ) (handle, error) {
-	v := c.v
-	entries, err := c.cqEntries(cqe)
-	if err != nil {
-		return 0, err
-	}
-	size := d.cqeSize
-	fd := -1
-	if ch != 0 {
-		o, err := get[channel](v, ch)
-		if err != nil {
-			return 0, err
-		}
-		fd = o.fd
-	}
-	if uint64(vector) >= uint64(c.core.CompVectors) {
-		return 0, syscall.EINVAL
-	}
-	q := &cq{object: object{c: c}, cookie: cookie, size: size}
-	if q.queue, err = c.memory.queue(int(entries) * int(size)); err != nil {
-		return 0, err
-	}
-	rings.InitRing(cmem.Pointer(uintptr(q.queue.ring.addr())), entries, size)
-	q.entries.Store(entries)
-	q.handle = v.table.add(q)
-	if err := q.create(fd, vector, flags, d); err != nil {
-		v.table.remove(q.handle)
-		return 0, also(err, c.recycle(fateOf(err), q.queue, ring{}))
-	}
-	return q.handle, nil
-}
-
-func (q *cq) create(fd, vector int, flags uint32, d *createCQ) error {
+func (q *cq) create(fd int, vector, flags uint32, d *createCQ) error {
 	c, entries := q.c, q.entries.Load()
 	d.buf, d.db = q.queue.ring.addr(), uint64(q.queue.record.addr())
 	if p := c.bars.common; p.dynamic {
@@ -109,7 +76,7 @@ func (q *cq) create(fd, vector int, flags uint32, d *createCQ) error {
 		d.flags, d.uarPage = d.flags|cqUARPage, uint16(p.page)
 	}
 	resp := new(numberResp)
-	r, err := c.file.CreateCQ(&uverbs.CreateCQ{User: uint64(q.handle), CQE: entries - 1, Vector: uint32(vector),
+	r, err := c.file.CreateCQ(&uverbs.CreateCQ{User: uint64(q.handle), CQE: entries - 1, Vector: vector,
 		Channel: int32(fd)}, flags, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
 	if err != nil {
 		return err
@@ -123,19 +90,16 @@ func (q *cq) create(fd, vector int, flags uint32, d *createCQ) error {
 }
 
 // CreateCQEx makes a CQ with attributes.
-func (v *Verbs) CreateCQEx(ctx handle, a *abi.CQInitAttrEx) (handle, error) {
+func (c *context) CreateCQEx(a *abi.CQInitAttrEx) (handle, error) {
 	size, err := cqeSize()
 	if err != nil {
 		return 0, err
 	}
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
-	return c.createCQEx(a, &createCQ{cqeSize: size})
+	return c.createCQ(a, &createCQ{cqeSize: size})
 }
 
-func (c *context) createCQEx(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
+// createCQ makes a CQ. The caller has set what d has of mlx5.
+func (c *context) createCQ(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
 	const masks = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS | abi.IBV_CQ_INIT_ATTR_MASK_PD
 	if a.CompMask&^masks != 0 {
 		return 0, syscall.EINVAL
@@ -150,17 +114,39 @@ func (c *context) createCQEx(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
 			kernel = uverbs.CQIgnoreOverrun
 		}
 	}
-	return c.createCQ(int(a.CQE), a.CQContext, a.Channel, int(a.CompVector), kernel, d)
-}
-
-// CreateCQ makes a CQ with attributes of mlx5.
-func (r *Rings) CreateCQ(ctx handle, a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (handle, error) {
-	const masks = abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |
-		abi.MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE
-	c, err := get[context](r.v, ctx)
+	entries, err := c.cqEntries(int(a.CQE))
 	if err != nil {
 		return 0, err
 	}
+	fd := -1
+	if a.Channel != 0 {
+		o, err := get[channel](c.v, a.Channel)
+		if err != nil {
+			return 0, err
+		}
+		fd = o.fd
+	}
+	if a.CompVector >= c.core.CompVectors {
+		return 0, syscall.EINVAL
+	}
+	q := &cq{ringed: of(c), cookie: a.CQContext, size: d.cqeSize}
+	if q.queue, err = c.memory.queue(int(entries) * int(q.size)); err != nil {
+		return 0, err
+	}
+	rings.InitRing(cmem.Pointer(uintptr(q.queue.ring.addr())), entries, q.size)
+	q.entries.Store(entries)
+	q.handle = c.v.table.add(q)
+	if err := q.create(fd, a.CompVector, kernel, d); err != nil {
+		c.v.table.remove(q.handle)
+		return 0, also(err, c.recycle(fateOf(err), q.queue, ring{}))
+	}
+	return q.handle, nil
+}
+
+// DVCreateCQ makes a CQ with attributes of mlx5.
+func (c *context) DVCreateCQ(a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (handle, error) {
+	const masks = abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE | abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS |
+		abi.MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE
 	own, err := c.driver()
 	if err != nil {
 		return 0, err
@@ -185,16 +171,12 @@ func (r *Rings) CreateCQ(ctx handle, a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAt
 		}
 		d.flags = cqPad128
 	}
-	return c.createCQEx(a, d)
+	return c.createCQ(a, d)
 }
 
 // ModifyCQ sets the moderation of a CQ.
-func (v *Verbs) ModifyCQ(_, h handle, a *abi.ModifyCQAttr) error {
+func (q *cq) ModifyCQ(a *abi.ModifyCQAttr) error {
 	const moderate = 1 << 0 // C: IBV_CQ_ATTR_MODERATE
-	q, err := get[cq](v, h)
-	if err != nil {
-		return err
-	}
 	if a.AttrMask != moderate {
 		return syscall.EINVAL
 	}
@@ -202,41 +184,22 @@ func (v *Verbs) ModifyCQ(_, h handle, a *abi.ModifyCQAttr) error {
 }
 
 // DestroyCQ ends a CQ, when its events were acknowledged.
-func (v *Verbs) DestroyCQ(h handle) error {
-	q, err := get[cq](v, h)
-	if err != nil {
-		return err
-	}
+func (q *cq) DestroyCQ() error {
 	completions, async, err := q.c.file.DestroyCQ(q.kernel)
-	f, err := q.c.finish("destroy_cq", err, reported{&q.completions, completions}, reported{&q.async, async})
-	if f == stays {
-		return err
-	}
-	v.table.remove(h)
-	return q.c.recycle(f, q.queue, ring{})
+	return q.retire("destroy_cq", err, ring{}, reported{&q.completions, completions}, reported{&q.async, async})
 }
 
 // CQCapacity returns the entries of a CQ that completions may use.
-func (v *Verbs) CQCapacity(h handle) int {
-	return field(v, h, func(q *cq) int { return int(q.entries.Load()) - 1 })
-}
+func (q *cq) CQCapacity() int { return int(q.entries.Load()) - 1 }
 
 // InitCQ returns the ring of a CQ.
-func (r *Rings) InitCQ(h handle) (*abi.MLX5DVCQ, error) {
-	q, err := get[cq](r.v, h)
-	if err != nil {
-		return nil, err
-	}
+func (q *cq) InitCQ() (*abi.MLX5DVCQ, error) {
 	return &abi.MLX5DVCQ{Buf: uintptr(q.queue.ring.addr()), DBRec: q.queue.record.addr(), CQECnt: q.entries.Load(),
 		CQESize: q.size, CQUAR: cmem.SliceAddr(q.c.bars.common.mem), CQN: q.number}, nil
 }
 
 // SwapCQ makes the device use another ring for a CQ. It is the caller's.
-func (r *Rings) SwapCQ(h handle, buf uintptr, entries, size uint32) error {
-	q, err := get[cq](r.v, h)
-	if err != nil {
-		return err
-	}
+func (q *cq) SwapCQ(buf uintptr, entries, size uint32) error {
 	d := &uverbs.MLX5Ring{Buf: uint64(buf), EntrySize: uint16(size)}
 	if err := q.c.file.ResizeCQ(q.kernel, entries-1, uverbs.Bytes(d)); err != nil {
 		return err

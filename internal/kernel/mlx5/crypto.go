@@ -17,13 +17,9 @@ const (
 func (c *context) loginObject() obj { return obj{kernelObject{object{c: c}, c.login.number}} }
 
 // CryptoLogin logs in to the device.
-func (k *mkeys) CryptoLogin(ctx handle, a *abi.MLX5DVCryptoLoginAttr) error {
+func (c *context) CryptoLogin(a *abi.MLX5DVCryptoLoginAttr) error {
 	const most = 1<<24 - 1
 	const need = abi.MLX5DV_CRYPTO_CAPS_CRYPTO | abi.MLX5DV_CRYPTO_CAPS_WRAPPED_CRYPTO_OPERATIONAL
-	c, err := get[context](k.v, ctx)
-	if err != nil {
-		return err
-	}
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
 	g := c.queryCaps(capsGeneral)
@@ -51,11 +47,7 @@ func (k *mkeys) CryptoLogin(ctx handle, a *abi.MLX5DVCryptoLoginAttr) error {
 }
 
 // CryptoLoginQueryState returns whether the login is valid.
-func (k *mkeys) CryptoLoginQueryState(ctx handle, state *uint32) error {
-	c, err := get[context](k.v, ctx)
-	if err != nil {
-		return err
-	}
+func (c crypto) CryptoLoginQueryState(state *uint32) error {
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
 	if !c.login.is {
@@ -80,25 +72,21 @@ func (k *mkeys) CryptoLoginQueryState(ctx handle, state *uint32) error {
 }
 
 // CryptoLogout ends the login.
-func (k *mkeys) CryptoLogout(ctx handle) error {
-	c, err := get[context](k.v, ctx)
-	if err != nil {
-		return err
-	}
+func (c crypto) CryptoLogout() error {
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
 	if !c.login.is {
 		return syscall.ENOENT
 	}
 	made := c.loginObject()
-	err = made.end()
+	err := made.end()
 	c.login.is = err != nil
 	return err
 }
 
 // importable reports whether the device takes a key as the attributes have it: wrapped after a login, else in the
 // clear.
-func (c *context) importable(a *abi.MLX5DVDEKInitAttr, caps abi.MLX5DVCryptoCaps) bool {
+func (c crypto) importable(a *abi.MLX5DVDEKInitAttr, caps abi.MLX5DVCryptoCaps) bool {
 	const wrapped = abi.MLX5DV_CRYPTO_WRAPPED_IMPORT_METHOD_CAP_AES_XTS
 	if a.CompMask&abi.MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN != 0 { // of no login
 		return caps.WrappedImportMethod&wrapped == 0
@@ -109,27 +97,24 @@ func (c *context) importable(a *abi.MLX5DVDEKInitAttr, caps abi.MLX5DVCryptoCaps
 }
 
 // AsksForClearKeys returns true.
-func (k *mkeys) AsksForClearKeys() bool { return true }
+func (r *Rings) AsksForClearKeys() bool { return true }
 
 // DEKCreate gives the device a key.
-func (k *mkeys) DEKCreate(ctx handle, a *abi.MLX5DVDEKInitAttr) (handle, uint32, error) {
-	c, err := get[context](k.v, ctx)
+func (c crypto) DEKCreate(a *abi.MLX5DVDEKInitAttr) (*dek, uint32, error) {
+	p, err := get[pd](c.v, a.PD)
 	if err != nil {
-		return 0, 0, err
-	}
-	p, err := get[pd](k.v, a.PD)
-	if err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
 	g := c.queryCaps(capsGeneral)
-	caps := g.crypto(c)
+	caps := g.crypto(c.context)
 	const aesXTS, keytag = 0x3, 0x80
 	switch {
 	case caps.CryptoEngines == 0 || !g.hasGeneral(generalDEK):
-		return 0, 0, syscall.EOPNOTSUPP
-	case p.c != c, a.KeyPurpose != abi.MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS, a.KeySize > abi.MLX5DV_CRYPTO_KEY_SIZE_256,
+		return nil, 0, syscall.EOPNOTSUPP
+	case p.c != c.context, a.KeyPurpose != abi.MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS,
+		a.KeySize > abi.MLX5DV_CRYPTO_KEY_SIZE_256,
 		a.CompMask&^abi.MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN != 0, a.CryptoLogin != 0, !c.importable(a, caps):
-		return 0, 0, syscall.EINVAL
+		return nil, 0, syscall.EINVAL
 	}
 	in := generalCommand(createGeneral, generalDEK, 0, generalObject)
 	o := in[generalHead:] // C: struct mlx5_ifc_encryption_key_obj_bits
@@ -140,17 +125,13 @@ func (k *mkeys) DEKCreate(ctx handle, a *abi.MLX5DVDEKInitAttr) (handle, uint32,
 	copy(o[64:], a.Key[:])
 	d := new(dek)
 	if d.obj, d.id, err = c.makeGeneral(in); err != nil {
-		return 0, 0, err
+		return nil, 0, err
 	}
-	return k.v.table.add(d), d.id, nil
+	return d, d.id, nil
 }
 
 // DEKQuery asks for the state of a key.
-func (k *mkeys) DEKQuery(h handle, a *abi.MLX5DVDEKAttr) error {
-	d, err := get[dek](k.v, h)
-	if err != nil {
-		return err
-	}
+func (d *dek) DEKQuery(a *abi.MLX5DVDEKAttr) error {
 	o, err := d.queryGeneral(generalDEK, d.id)
 	if err != nil {
 		return err
@@ -163,6 +144,4 @@ func (k *mkeys) DEKQuery(h handle, a *abi.MLX5DVDEKAttr) error {
 }
 
 // DEKDestroy takes a key from the device.
-func (k *mkeys) DEKDestroy(h handle) error {
-	return ends(k.v, h, func(d *dek) error { return d.end() })
-}
+func (d *dek) DEKDestroy() error { return d.end() }

@@ -190,22 +190,10 @@ func (v *Verbs) handleOf(f facts) handle {
 func (v *Verbs) FreeDeviceList(handle) {}
 
 // GetDeviceName returns the name, as in "mlx5_0".
-func (v *Verbs) GetDeviceName(dev handle) (string, error) {
-	d, err := get[device](v, dev)
-	if err != nil {
-		return "", err
-	}
-	return d.name, nil
-}
+func (d *device) GetDeviceName() (string, error) { return d.name, nil }
 
 // GetDeviceGUID returns the GUID of the node.
-func (v *Verbs) GetDeviceGUID(dev handle) (uint64, error) {
-	d, err := get[device](v, dev)
-	if err != nil {
-		return 0, err
-	}
-	return d.guid, nil
-}
+func (d *device) GetDeviceGUID() (uint64, error) { return d.guid, nil }
 
 // GetDeviceIndex returns the kernel's number of the device, -1 if it is not known.
 func (v *Verbs) GetDeviceIndex(dev handle) int {

@@ -12,43 +12,34 @@ import (
 const numberSize = 8
 
 // DevXCreateEventChannel makes a file of events.
-func (d *devX) DevXCreateEventChannel(ctx handle, flags uint32) (handle, int, error) {
-	c, err := get[context](d.v, ctx)
-	if err != nil {
-		return 0, -1, err
-	}
+func (c devX) DevXCreateEventChannel(flags uint32) (*eventFile, int, error) {
 	fd, err := uverbs.MethodFD(c.file, "devx_event_fd_alloc", objectEvents, methodCreate, attr0,
 		uverbs.Uint32(attr0+1, flags))
 	if err != nil {
-		return 0, -1, unsupported(err)
+		return nil, -1, unsupported(err)
 	}
-	e := &eventFile{object: object{c: c}, fd: fd}
-	return d.v.table.add(e), fd, nil
+	e := &eventFile{object: object{c: c.context}, fd: fd}
+	return e, fd, nil
 }
 
 // DevXDestroyEventChannel closes a file of events.
-func (d *devX) DevXDestroyEventChannel(h handle) error {
-	return ends(d.v, h, func(e *eventFile) error { return uverbs.CloseFD(e.fd) })
-}
+func (e *eventFile) DevXDestroyEventChannel() error { return uverbs.CloseFD(e.fd) }
 
 // DevXSubscribe has events of types delivered, with a cookie. object is 0 for those of the device.
-func (d *devX) DevXSubscribe(h, object handle, types []uint16, cookie uint64) error {
-	return d.subscribe(h, object, types, uverbs.Uint64(attr0+4, cookie))
+func (e *eventFile) DevXSubscribe(object handle, types []uint16, cookie uint64) error {
+	return e.subscribe(object, types, uverbs.Uint64(attr0+4, cookie))
 }
 
 // DevXSubscribeFD has events of a type signal an eventfd.
-func (d *devX) DevXSubscribeFD(h handle, fd int, object handle, typ uint16) error {
-	return d.subscribe(h, object, []uint16{typ}, uverbs.Uint32(attr0+3, uint32(fd)))
+func (e *eventFile) DevXSubscribeFD(fd int, object handle, typ uint16) error {
+	return e.subscribe(object, []uint16{typ}, uverbs.Uint32(attr0+3, uint32(fd)))
 }
 
-func (d *devX) subscribe(h, of handle, types []uint16, how uverbs.Arg) error {
-	e, err := get[eventFile](d.v, h)
-	if err != nil {
-		return err
-	}
+func (e *eventFile) subscribe(of handle, types []uint16, how uverbs.Arg) error {
 	o := new(obj)
 	if of != 0 {
-		if o, err = get[obj](d.v, of); err != nil {
+		var err error
+		if o, err = get[obj](e.c.v, of); err != nil {
 			return err
 		}
 		if o.c != e.c {
@@ -60,51 +51,31 @@ func (d *devX) subscribe(h, of handle, types []uint16, how uverbs.Arg) error {
 }
 
 // DevXGetEvent reads an event: its cookie, and what the device says of it. It returns how many bytes that are.
-func (d *devX) DevXGetEvent(h handle, b []byte) (int, error) {
-	e, err := get[eventFile](d.v, h)
-	if err != nil {
-		return 0, err
-	}
-	return uverbs.ReadSome(e.fd, b, numberSize)
-}
+func (e *eventFile) DevXGetEvent(b []byte) (int, error) { return uverbs.ReadSome(e.fd, b, numberSize) }
 
 // DevXCreateCmdComp makes a file of answers.
-func (d *devX) DevXCreateCmdComp(ctx handle) (handle, int, error) {
-	c, err := get[context](d.v, ctx)
-	if err != nil {
-		return 0, -1, err
-	}
+func (c devX) DevXCreateCmdComp() (*answerFile, int, error) {
 	fd, err := uverbs.MethodFD(c.file, "devx_cmd_fd_alloc", objectAnswers, methodCreate, attr0)
 	if err != nil {
-		return 0, -1, unsupported(err)
+		return nil, -1, unsupported(err)
 	}
-	a := &answerFile{object: object{c: c}, fd: fd, sizes: make(map[uint64]int)}
-	return d.v.table.add(a), fd, nil
+	a := &answerFile{object: object{c: c.context}, fd: fd, sizes: make(map[uint64]int)}
+	return a, fd, nil
 }
 
 // DevXDestroyCmdComp closes a file of answers.
-func (d *devX) DevXDestroyCmdComp(h handle) error {
-	return ends(d.v, h, func(a *answerFile) error { return uverbs.CloseFD(a.fd) })
-}
+func (a *answerFile) DevXDestroyCmdComp() error { return uverbs.CloseFD(a.fd) }
 
 // DevXObjQueryAsync asks about an object by a command. The answer, of n bytes, comes with a number, which no other
 // query of the file has.
-func (d *devX) DevXObjQueryAsync(h handle, in []byte, n int, id uint64, file handle) error {
-	o, err := get[obj](d.v, h)
-	if err != nil {
-		return err
-	}
-	a, err := get[answerFile](d.v, file)
-	if err != nil {
-		return err
-	}
+func (o *obj) DevXObjQueryAsync(in []byte, n int, id uint64, a *answerFile) error {
 	if a.c != o.c {
 		return syscall.EINVAL
 	}
 	a.mu.Lock()
 	a.sizes[id] = n // before the answer can come
 	a.mu.Unlock()
-	err = o.c.file.Method("devx_obj_query_async", objectObj, methodQueryAsync, uverbs.Handle(attr0, o.number),
+	err := o.c.file.Method("devx_obj_query_async", objectObj, methodQueryAsync, uverbs.Handle(attr0, o.number),
 		uverbs.In(attr0+1, in), uverbs.FD(attr0+2, a.fd), uverbs.Uint64(attr0+3, id), uverbs.Uint64(attr0+4, uint64(n)))
 	if err != nil {
 		a.take(id)
@@ -122,11 +93,7 @@ func (a *answerFile) take(id uint64) (n int, ok bool) {
 }
 
 // DevXGetAsyncCmdComp reads an answer: the number of the query and what the device says.
-func (d *devX) DevXGetAsyncCmdComp(h handle, b []byte) error {
-	a, err := get[answerFile](d.v, h)
-	if err != nil {
-		return err
-	}
+func (a *answerFile) DevXGetAsyncCmdComp(b []byte) error {
 	n, err := uverbs.ReadSome(a.fd, b, numberSize)
 	if err != nil {
 		return err

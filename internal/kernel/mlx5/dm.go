@@ -13,44 +13,36 @@ import (
 const objectDM = 14 // C: UVERBS_OBJECT_DM
 
 // AllocDM allocates device memory and maps it.
-func (v *Verbs) AllocDM(ctx handle, a *abi.AllocDMAttr) (handle, error) {
-	return allocDM(v, ctx, a, abi.MLX5DV_DM_TYPE_MEMIC)
+func (c *context) AllocDM(a *abi.AllocDMAttr) (*dm, error) {
+	return c.DVAllocDM(a, &abi.MLX5DVAllocDMAttr{Type: abi.MLX5DV_DM_TYPE_MEMIC})
 }
 
-// AllocDM allocates device memory of a type of mlx5.
-func (r *Rings) AllocDM(ctx handle, a *abi.AllocDMAttr, dv *abi.MLX5DVAllocDMAttr) (handle, error) {
+// DVAllocDM allocates device memory of a type of mlx5. Only that for data is mapped: the device reads the other types
+// when it steers.
+func (c *context) DVAllocDM(a *abi.AllocDMAttr, dv *abi.MLX5DVAllocDMAttr) (_ *dm, err error) {
+	typ := dv.Type
 	switch {
 	case dv.CompMask != 0:
-		return 0, syscall.EINVAL
-	case dv.Type > abi.MLX5DV_DM_TYPE_ENCAP_SW_ICM:
-		return 0, syscall.EOPNOTSUPP
-	}
-	return allocDM(r.v, ctx, a, dv.Type)
-}
-
-// allocDM allocates device memory. Only that for data is mapped: the device reads the other types when it steers.
-func allocDM(v *Verbs, ctx handle, a *abi.AllocDMAttr, typ uint32) (handle, error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
-	if a.CompMask != 0 || a.Length == 0 || uint64(a.Length) > math.MaxInt32 {
-		return 0, syscall.EINVAL
+		return nil, syscall.EINVAL
+	case typ > abi.MLX5DV_DM_TYPE_ENCAP_SW_ICM:
+		return nil, syscall.EOPNOTSUPP
+	case a.CompMask != 0 || a.Length == 0 || uint64(a.Length) > math.MaxInt32:
+		return nil, syscall.EINVAL
 	}
 	d, data := &dm{object: object{c: c}, length: uint64(a.Length)}, typ == abi.MLX5DV_DM_TYPE_MEMIC
 	off, page := new(uint64), new(uint16)
 	d.number, err = c.file.AllocDM(d.length, a.LogAlignReq, uverbs.Out(attr0, uverbs.Bytes(off)),
 		uverbs.If(data, uverbs.Out(attr0+1, uverbs.Bytes(page))), uverbs.If(!data, uverbs.Uint64(attr0+2, uint64(typ))))
 	if err != nil {
-		return 0, unsupported(err)
+		return nil, unsupported(err)
 	}
 	if data {
 		err = d.mapped(*off, *page)
 	}
 	if err != nil {
-		return 0, c.undo(err, c.file.FreeDM(d.number))
+		return nil, c.undo(err, c.file.FreeDM(d.number))
 	}
-	return v.table.add(d), nil
+	return d, nil
 }
 
 // pages maps the pages of device memory, which begins at off in the first one.
@@ -72,17 +64,13 @@ func (d *dm) mapped(off uint64, page uint16) (err error) {
 }
 
 // DMMapOpAddr maps where a store has the effect of an operation. The mapping is the program's.
-func (r *Rings) DMMapOpAddr(h handle, op uint8) (uintptr, error) {
+func (d *dm) DMMapOpAddr(op uint8) (uintptr, error) {
 	const mapOp = driverNamespace // C: MLX5_IB_METHOD_DM_MAP_OP_ADDR
-	d, err := get[dm](r.v, h)
-	if err != nil {
-		return 0, err
-	}
 	if d.mem == nil {
 		return 0, syscall.EOPNOTSUPP
 	}
 	off, page := new(uint64), new(uint16)
-	err = d.c.file.Method("map_dm_op", objectDM, mapOp, uverbs.Handle(attr0, d.number),
+	err := d.c.file.Method("map_dm_op", objectDM, mapOp, uverbs.Handle(attr0, d.number),
 		uverbs.In(attr0+1, []byte{op}), uverbs.Out(attr0+2, uverbs.Bytes(off)), uverbs.Out(attr0+3, uverbs.Bytes(page)))
 	if err != nil {
 		return 0, unsupported(err)
@@ -95,57 +83,35 @@ func (r *Rings) DMMapOpAddr(h handle, op uint8) (uintptr, error) {
 }
 
 // ImportDM returns device memory of another process with the same context.
-func (v *Verbs) ImportDM(ctx handle, number uint32) (handle, error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
+func (c *context) ImportDM(number uint32) (*dm, error) {
 	const query = driverNamespace + 1 // C: MLX5_IB_METHOD_DM_QUERY
 	d := &dm{object: object{c: c}, number: number}
 	off, page := new(uint64), new(uint16)
-	err = c.file.Method("query_dm", objectDM, query, uverbs.Handle(attr0, number),
+	err := c.file.Method("query_dm", objectDM, query, uverbs.Handle(attr0, number),
 		uverbs.Out(attr0+1, uverbs.Bytes(off)), uverbs.Out(attr0+2, uverbs.Bytes(page)),
 		uverbs.Out(attr0+3, uverbs.Bytes(&d.length)))
 	if err != nil {
-		return 0, unsupported(err)
+		return nil, unsupported(err)
 	}
 	if d.length == 0 || d.length > math.MaxInt32 {
-		return 0, &uverbs.ReplyError{Command: "query_dm", Field: "length", Got: d.length, Want: "1 to 1<<31-1"}
+		return nil, &uverbs.ReplyError{Command: "query_dm", Field: "length", Got: d.length, Want: "1 to 1<<31-1"}
 	}
-	if err := d.mapped(*off, *page); err != nil {
-		return 0, err
-	}
-	return v.table.add(d), nil
+	return d, d.mapped(*off, *page)
 }
 
 // UnimportDM forgets it.
-func (v *Verbs) UnimportDM(h handle) error {
-	d, err := get[dm](v, h)
-	if err != nil {
-		return err
-	}
-	v.table.remove(h)
-	return d.unmap()
-}
-
-func (d *dm) unmap() error {
-	if d.mem == nil {
-		return nil
-	}
+func (d *dm) UnimportDM() error {
+	d.c.v.table.remove(d.handle)
 	return uverbs.Unmap(d.mem)
 }
 
 // FreeDM frees device memory.
-func (v *Verbs) FreeDM(_, h handle) error {
-	d, err := get[dm](v, h)
-	if err != nil {
-		return err
-	}
+func (d *dm) FreeDM() error {
 	if err := d.c.destroyed(d.c.file.FreeDM(d.number)); err != nil {
 		return err
 	}
-	v.table.remove(h)
-	return d.unmap()
+	d.c.v.table.remove(d.handle)
+	return uverbs.Unmap(d.mem)
 }
 
 // part returns the words of n bytes at off. The bus takes whole words.
@@ -160,11 +126,7 @@ func (d *dm) part(off uint64, n int) ([]uint32, error) {
 }
 
 // MemcpyToDM writes device memory.
-func (v *Verbs) MemcpyToDM(h handle, off uint64, p []byte) error {
-	d, err := get[dm](v, h)
-	if err != nil {
-		return err
-	}
+func (d *dm) MemcpyToDM(off uint64, p []byte) error {
 	words, err := d.part(off, len(p))
 	for i := range words {
 		words[i] = binary.NativeEndian.Uint32(p[4*i:])
@@ -186,32 +148,15 @@ func (v *Verbs) MemcpyFromDM(p []byte, h handle, off uint64) error {
 }
 
 // DMNumber returns the kernel's handle of device memory.
-func (v *Verbs) DMNumber(h handle) (number uint32, ok bool) {
-	d, err := get[dm](v, h)
-	if err != nil {
-		return 0, false
-	}
-	return d.number, true
-}
+func (d *dm) DMNumber() (number uint32, ok bool) { return d.number, true }
 
 // RegDMMR registers a part of device memory.
-func (v *Verbs) RegDMMR(_, h, mem handle, off uint64, length int, access uint32) (handle, error) {
+func (p *pd) RegDMMR(d *dm, off uint64, length int, access uint32) (*mr, error) {
 	const allowed = abi.IBV_ACCESS_LOCAL_WRITE | abi.IBV_ACCESS_REMOTE_WRITE | abi.IBV_ACCESS_REMOTE_READ |
 		abi.IBV_ACCESS_REMOTE_ATOMIC | abi.IBV_ACCESS_ZERO_BASED | abi.IBV_ACCESS_OPTIONAL_RANGE
-	p, err := get[pd](v, h)
-	if err != nil {
-		return 0, err
-	}
-	d, err := get[dm](v, mem)
-	if err != nil {
-		return 0, err
-	}
 	if access&^allowed != 0 || access&abi.IBV_ACCESS_ZERO_BASED == 0 || length < 0 {
-		return 0, syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
 	k, err := p.c.file.RegDMMR(p.number, d.number, off, uint64(length), p.c.access(access))
-	if err != nil {
-		return 0, unsupported(err)
-	}
-	return v.addMR(p, 0, length, k), nil
+	return p.region(0, length, k), unsupported(err)
 }

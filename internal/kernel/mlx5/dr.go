@@ -20,170 +20,142 @@ type drTable struct {
 }
 
 // drAction is an action of rules, as matchers take it. It is of no context.
-type drAction struct{ abi.MLX5DVFlowActionAttr }
-
-// DRDomainCreate makes a domain of a device whose first port is Ethernet.
-func (r *directRules) DRDomainCreate(ctx handle, typ uint32) (handle, error) {
-	c, err := get[context](r.v, ctx)
-	if err != nil {
-		return 0, err
-	}
-	switch port, err := c.port(1); {
-	case err != nil:
-		return 0, err
-	case port.LinkLayer != abi.IBV_LINK_LAYER_ETHERNET:
-		return 0, syscall.EOPNOTSUPP
-	case typ > abi.MLX5DV_DR_DOMAIN_TYPE_FDB:
-		return 0, syscall.EINVAL
-	}
-	d := &drDomain{object{c: c}, typ}
-	return r.v.table.add(d), nil
+type drAction struct {
+	abi.MLX5DVFlowActionAttr
+	made *flowAction // by the kernel; nil if it makes none
 }
 
-func forgotten[T any](*T) error { return nil }
+// DRDomainCreate makes a domain of a device whose first port is Ethernet.
+func (c steering) DRDomainCreate(typ uint32) (*drDomain, error) {
+	var port abi.PortAttr
+	switch err := queries(c).QueryPort(1, &port); {
+	case err != nil:
+		return nil, err
+	case port.LinkLayer != abi.IBV_LINK_LAYER_ETHERNET:
+		return nil, syscall.EOPNOTSUPP
+	case typ > abi.MLX5DV_DR_DOMAIN_TYPE_FDB:
+		return nil, syscall.EINVAL
+	}
+	return &drDomain{object{c: c.context}, typ}, nil
+}
 
 // DRDomainDestroy ends a domain.
-func (r *directRules) DRDomainDestroy(h handle) error { return ends(r.v, h, forgotten[drDomain]) }
+func (d *drDomain) DRDomainDestroy() error { return nil }
 
 // DRTableCreate returns the root table of a domain.
-func (r *directRules) DRTableCreate(h handle, level uint32) (handle, error) {
-	d, err := get[drDomain](r.v, h)
-	if err != nil {
-		return 0, err
-	}
+func (d *drDomain) DRTableCreate(level uint32) (*drTable, error) {
 	if level > 0 {
-		return 0, control.ErrNotNative
+		return nil, control.ErrNotNative
 	}
-	t := &drTable{object{c: d.c}, d}
-	return r.v.table.add(t), nil
+	return &drTable{object{c: d.c}, d}, nil
 }
 
 // DRTableDestroy forgets a root table.
-func (r *directRules) DRTableDestroy(h handle) error { return ends(r.v, h, forgotten[drTable]) }
+func (t *drTable) DRTableDestroy() error { return nil }
 
 // DRMatcherCreate makes a matcher.
-func (r *directRules) DRMatcherCreate(h handle, priority uint16, criteria uint8, mask []byte) (handle, error) {
-	t, err := get[drTable](r.v, h)
-	if err != nil {
-		return 0, err
-	}
-	m := matchers{r.v}
-	return m.CreateFlowMatcher(t.c.handle, &abi.MLX5DVFlowMatcherAttr{Type: normalFlow, Priority: priority,
+func (t *drTable) DRMatcherCreate(priority uint16, criteria uint8, mask []byte) (*matcher, error) {
+	return steering{t.c}.CreateFlowMatcher(&abi.MLX5DVFlowMatcherAttr{Type: normalFlow, Priority: priority,
 		MatchCriteriaEnable: criteria, CompMask: abi.MLX5DV_FLOW_MATCHER_MASK_FT_TYPE, FTType: t.domain.typ}, mask)
 }
 
 // DRMatcherDestroy ends a matcher.
-func (r *directRules) DRMatcherDestroy(h handle) error {
-	m := matchers{r.v}
-	return m.DestroyFlowMatcher(h)
-}
+func (n *matcher) DRMatcherDestroy() error { return n.DestroyFlowMatcher() }
 
 // DRRuleCreate makes a rule.
-func (r *directRules) DRRuleCreate(h handle, value []byte, actions []handle) (handle, error) {
+func (n *matcher) DRRuleCreate(value []byte, actions []handle) (*flow, error) {
 	list := make([]abi.MLX5DVFlowActionAttr, len(actions))
 	for i, a := range actions {
-		a, err := get[drAction](r.v, a)
+		a, err := get[drAction](n.c.v, a)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		list[i] = a.MLX5DVFlowActionAttr
 	}
-	m := matchers{r.v}
-	return m.CreateFlow(h, value, list)
+	return n.CreateFlow(value, list)
 }
 
 // DRRuleDestroy ends a rule.
-func (r *directRules) DRRuleDestroy(h handle) error { return r.v.DestroyFlow(0, h) }
+func (f *flow) DRRuleDestroy() error { return f.DestroyFlow() }
 
-// add makes an action of a kind that matchers take, unless err is set.
-func (r *directRules) add(kind uint32, value uint64, err error) (handle, error) {
-	if err != nil {
-		return 0, err
-	}
-	return r.v.table.add(&drAction{abi.MLX5DVFlowActionAttr{Type: kind, Value: value}}), nil
+// newAction returns an action of a kind that matchers take.
+func newAction(kind uint32, value uint64) *drAction {
+	return &drAction{MLX5DVFlowActionAttr: abi.MLX5DVFlowActionAttr{Type: kind, Value: value}}
 }
 
 // DRActionDestroy ends an action.
-func (r *directRules) DRActionDestroy(h handle) error {
-	return ends(r.v, h, func(a *drAction) error {
-		if a.Type == abi.MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION {
-			return r.v.DestroyFlowAction(0, handle(a.Value))
-		}
+func (a *drAction) DRActionDestroy() error {
+	if a.made == nil {
 		return nil
-	})
+	}
+	return a.made.c.v.DestroyFlowAction(0, a.made.handle)
 }
 
 // DRActionDrop drops frames.
-func (r *directRules) DRActionDrop() (handle, error) {
-	return r.add(abi.MLX5DV_FLOW_ACTION_DROP, 0, nil)
+func (r *Rings) DRActionDrop() (handle, error) {
+	return r.v.table.add(newAction(abi.MLX5DV_FLOW_ACTION_DROP, 0)), nil
 }
 
 // DRActionDefaultMiss passes frames on as if there were no rule.
-func (r *directRules) DRActionDefaultMiss() (handle, error) {
-	return r.add(abi.MLX5DV_FLOW_ACTION_DEFAULT_MISS, 0, nil)
+func (r *Rings) DRActionDefaultMiss() (handle, error) {
+	return r.v.table.add(newAction(abi.MLX5DV_FLOW_ACTION_DEFAULT_MISS, 0)), nil
 }
 
 // DRActionTag puts a tag in completions.
-func (r *directRules) DRActionTag(tag uint32) (handle, error) {
-	return r.add(abi.MLX5DV_FLOW_ACTION_TAG, uint64(tag&0xffffff), nil)
+func (r *Rings) DRActionTag(tag uint32) (handle, error) {
+	return r.v.table.add(newAction(abi.MLX5DV_FLOW_ACTION_TAG, uint64(tag&0xffffff))), nil
 }
 
 // DRActionDestQP leads frames to a raw packet QP.
-func (r *directRules) DRActionDestQP(h handle) (handle, error) {
-	q, err := get[qp](r.v, h)
-	if err == nil && q.init.QPType != abi.IBV_QPT_RAW_PACKET {
-		err = syscall.EINVAL
+func (q *qp) DRActionDestQP() (*drAction, error) {
+	if q.init.QPType != abi.IBV_QPT_RAW_PACKET {
+		return nil, syscall.EINVAL
 	}
-	return r.add(abi.MLX5DV_FLOW_ACTION_DEST_IBV_QP, uint64(h), err)
+	return newAction(abi.MLX5DV_FLOW_ACTION_DEST_IBV_QP, uint64(q.handle)), nil
 }
 
 // DRActionDestTIR leads frames to a TIR of DevX.
-func (r *directRules) DRActionDestTIR(h handle) (handle, error) {
-	_, err := get[obj](r.v, h)
-	return r.add(abi.MLX5DV_FLOW_ACTION_DEST_DEVX, uint64(h), err)
+func (o *obj) DRActionDestTIR() (*drAction, error) {
+	return newAction(abi.MLX5DV_FLOW_ACTION_DEST_DEVX, uint64(o.handle)), nil
 }
 
 // DRActionFlowCounter counts frames in a counter of DevX.
-func (r *directRules) DRActionFlowCounter(h handle, offset uint32) (handle, error) {
-	_, err := get[obj](r.v, h)
-	kind := uint32(abi.MLX5DV_FLOW_ACTION_COUNTERS_DEVX)
+func (o *obj) DRActionFlowCounter(offset uint32) (*drAction, error) {
+	a := newAction(abi.MLX5DV_FLOW_ACTION_COUNTERS_DEVX, uint64(o.handle))
 	if offset != 0 {
-		kind = abi.MLX5DV_FLOW_ACTION_COUNTERS_DEVX_WITH_OFFSET
+		a.Type, a.Offset = abi.MLX5DV_FLOW_ACTION_COUNTERS_DEVX_WITH_OFFSET, offset
 	}
-	n, err := r.add(kind, uint64(h), err)
-	if err == nil {
-		a, _ := get[drAction](r.v, n)
-		a.Offset = offset
-	}
-	return n, err
+	return a, nil
 }
 
 // byKernel makes an action that the kernel makes.
-func (r *directRules) byKernel(h handle, flags uint32,
-	create func(m *matchers, ctx handle, table uint32) (handle, error)) (handle, error) {
-	d, err := get[drDomain](r.v, h)
-	switch {
-	case err != nil:
-		return 0, err
-	case flags == 0:
-		return 0, control.ErrNotNative
-	case flags != abi.MLX5DV_DR_ACTION_FLAGS_ROOT_LEVEL:
-		return 0, syscall.EINVAL
+func (d *drDomain) byKernel(flags uint32, create func() (*flowAction, error)) (*drAction, error) {
+	switch flags {
+	case 0:
+		return nil, control.ErrNotNative
+	case abi.MLX5DV_DR_ACTION_FLAGS_ROOT_LEVEL:
+	default:
+		return nil, syscall.EINVAL
 	}
-	n, err := create(&matchers{r.v}, d.c.handle, d.typ)
-	return r.add(abi.MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION, uint64(n), err)
+	made, err := create()
+	if err != nil {
+		return nil, err
+	}
+	a := newAction(abi.MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION, uint64(d.c.v.table.add(made)))
+	a.made = made
+	return a, nil
 }
 
 // DRActionModifyHeader changes headers.
-func (r *directRules) DRActionModifyHeader(h handle, flags uint32, actions []uint64) (handle, error) {
-	return r.byKernel(h, flags, func(m *matchers, ctx handle, table uint32) (handle, error) {
-		return m.CreateFlowActionModifyHeader(ctx, actions, table)
+func (d *drDomain) DRActionModifyHeader(flags uint32, actions []uint64) (*drAction, error) {
+	return d.byKernel(flags, func() (*flowAction, error) {
+		return steering{d.c}.CreateFlowActionModifyHeader(actions, d.typ)
 	})
 }
 
 // DRActionPacketReformat puts frames into a tunnel, or takes them out.
-func (r *directRules) DRActionPacketReformat(h handle, flags, way uint32, data []byte) (handle, error) {
-	return r.byKernel(h, flags, func(m *matchers, ctx handle, table uint32) (handle, error) {
-		return m.CreateFlowActionPacketReformat(ctx, data, way, table)
+func (d *drDomain) DRActionPacketReformat(flags, way uint32, data []byte) (*drAction, error) {
+	return d.byKernel(flags, func() (*flowAction, error) {
+		return steering{d.c}.CreateFlowActionPacketReformat(data, way, d.typ)
 	})
 }

@@ -35,7 +35,9 @@ const (
 	remoteIO = 121 // the errno of a command that the firmware refused: EREMOTEIO of Linux
 )
 
-func newKernelObject(c *context) kernelObject { return kernelObject{object: object{c: c}} }
+func newKernelObject(c *context) kernelObject { return numbered(c, 0) }
+
+func numbered(c *context, n uint32) kernelObject { return kernelObject{object{c: c}, n} }
 
 // answered returns an error if the firmware refused a command.
 func answered(out []byte, err error) error {

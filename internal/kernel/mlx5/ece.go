@@ -34,11 +34,7 @@ func (e *ece) want() uint32 {
 }
 
 // QueryECE returns the options that the device has granted.
-func (v *Verbs) QueryECE(h handle, o *abi.ECE) error {
-	q, err := get[qp](v, h)
-	if err != nil {
-		return err
-	}
+func (q *qp) QueryECE(o *abi.ECE) error {
 	q.ece.mu.Lock()
 	defer q.ece.mu.Unlock()
 	*o = abi.ECE{VendorID: vendorID, Options: q.ece.have}
@@ -46,11 +42,8 @@ func (v *Verbs) QueryECE(h handle, o *abi.ECE) error {
 }
 
 // SetECE sets the options for the next modification.
-func (v *Verbs) SetECE(h handle, o *abi.ECE) error {
-	q, err := get[qp](v, h)
+func (q *qp) SetECE(o *abi.ECE) error {
 	switch {
-	case err != nil:
-		return err
 	case o.CompMask != 0 || o.VendorID != vendorID:
 		return syscall.EINVAL
 	case q.c.info.mask&hasECE == 0:
@@ -63,11 +56,7 @@ func (v *Verbs) SetECE(h handle, o *abi.ECE) error {
 }
 
 // ModifyQPRateLimit limits how fast a QP sends.
-func (v *Verbs) ModifyQPRateLimit(_, h handle, a *abi.QPRateLimitAttr) error {
-	q, err := get[qp](v, h)
-	if err != nil {
-		return err
-	}
+func (q *qp) ModifyQPRateLimit(a *abi.QPRateLimitAttr) error {
 	if a.CompMask != 0 || a.RateLimit == 0 && (a.MaxBurstSz != 0 || a.TypicalPktSz != 0) {
 		return syscall.EINVAL
 	}

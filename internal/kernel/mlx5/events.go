@@ -2,7 +2,6 @@ package mlx5
 
 import (
 	"structs"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
@@ -96,11 +95,7 @@ func (c *context) found(command string, h uint64) (o any, ok bool, err error) {
 }
 
 // GetAsyncEvent reads an event.
-func (v *Verbs) GetAsyncEvent(ctx handle, ev *abi.AsyncEvent) error {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return err
-	}
+func (c *context) GetAsyncEvent(ev *abi.AsyncEvent) error {
 	const command = "read of async events"
 	c.events.begin()
 	defer c.events.done()
@@ -141,26 +136,17 @@ func (v *Verbs) AckAsyncEvent(ev *abi.AsyncEvent) {
 }
 
 // CreateCompChannel makes a completion channel.
-func (v *Verbs) CreateCompChannel(ctx handle) (handle, error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
+func (c *context) CreateCompChannel() (*channel, error) {
 	fd, err := c.file.CreateCompChannel()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	ch := &channel{object: object{c: c}, fd: fd}
-	return v.table.add(ch), nil
+	return &channel{object: object{c: c}, fd: fd}, nil
 }
 
 // DestroyCompChannel ends a completion channel, which its descriptor keeps.
-func (v *Verbs) DestroyCompChannel(h handle) error {
-	ch, err := get[channel](v, h)
-	if err != nil {
-		return err
-	}
-	v.table.remove(h)
+func (ch *channel) DestroyCompChannel() error {
+	ch.c.v.table.remove(ch.handle)
 	if ch.given {
 		return nil
 	}
@@ -168,21 +154,13 @@ func (v *Verbs) DestroyCompChannel(h handle) error {
 }
 
 // ChannelFD gives the descriptor of a completion channel away.
-func (v *Verbs) ChannelFD(h handle) (int, error) {
-	ch, err := get[channel](v, h)
-	if err != nil {
-		return -1, err
-	}
+func (ch *channel) ChannelFD() (int, error) {
 	ch.given = true
 	return ch.fd, nil
 }
 
 // GetCQEvent reads an event of a completion channel.
-func (v *Verbs) GetCQEvent(h handle, e *control.CQEvent) error {
-	ch, err := get[channel](v, h)
-	if err != nil {
-		return err
-	}
+func (ch *channel) GetCQEvent(e *control.CQEvent) error {
 	const command = "read of completion events"
 	c := ch.c
 	c.events.begin()
@@ -209,19 +187,10 @@ func (v *Verbs) GetCQEvent(h handle, e *control.CQEvent) error {
 }
 
 // AckCQEvents lets a CQ end.
-func (v *Verbs) AckCQEvents(h handle, n int, _ *control.CQEvent) {
-	if q, err := get[cq](v, h); err == nil {
-		q.c.events.ack(&q.completions, n)
-	}
-}
+func (q *cq) AckCQEvents(n int, _ *control.CQEvent) { q.c.events.ack(&q.completions, n) }
 
 // reported is how many of an object's events the kernel has reported.
 type reported struct {
 	of *count
 	n  uint32
-}
-
-func (c *context) removed() bool {
-	_, err := c.file.QueryDevice(false)
-	return err == syscall.EIO || err == syscall.ENODEV
 }

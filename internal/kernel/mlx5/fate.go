@@ -28,7 +28,7 @@ func (c *context) finish(command string, err error, events ...reported) (fate, e
 		return lost, nil
 	case err != nil:
 		for _, errno := range []error{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
-			if errors.Is(err, errno) && c.removed() {
+			if errors.Is(err, errno) && c.Removed() {
 				return ended, nil
 			}
 		}
@@ -40,6 +40,12 @@ func (c *context) finish(command string, err error, events ...reported) (fate, e
 		}
 	}
 	return ended, nil
+}
+
+// Removed asks the kernel whether the device is gone: then every command fails.
+func (c *context) Removed() bool {
+	_, err := c.file.QueryDevice(false)
+	return err == syscall.EIO || err == syscall.ENODEV
 }
 
 // destroyed is finish for an object without events.
@@ -58,6 +64,16 @@ func fateOf(err error) fate {
 		return lost
 	}
 	return ended
+}
+
+// retire ends an object, after the command that destroys it: when its events were acknowledged.
+func (r *ringed) retire(command string, err error, sends ring, events ...reported) error {
+	f, err := r.c.finish(command, err, events...)
+	if f == stays {
+		return err
+	}
+	r.c.v.table.remove(r.handle)
+	return r.c.recycle(f, r.queue, sends)
 }
 
 // recycle frees the queue of an object, and its ring of sends. The device may use those of a lost one until the file is

@@ -24,7 +24,7 @@ var filters = map[uint32]struct{ size, at int }{
 }
 
 // specs translates the specs of a struct ibv_flow_attr, and returns the counters of the rule, nil if it has none.
-func (s *steering) specs(c *context, b []byte, n uint8) (specs []byte, counts *counters, err error) {
+func (c steering) specs(b []byte, n uint8) (specs []byte, counts *counters, err error) {
 	bad := func(err error) ([]byte, *counters, error) { return nil, nil, err }
 	for range n {
 		if len(b) < 6 {
@@ -47,11 +47,11 @@ func (s *steering) specs(c *context, b []byte, n uint8) (specs []byte, counts *c
 			rest = append(b[8:12:12], 0, 0, 0, 0)
 		case typ == abi.IBV_FLOW_SPEC_ACTION_DROP:
 		case typ == abi.IBV_FLOW_SPEC_ACTION_COUNT && size >= 16:
-			n, err := get[counters](s.v, handle(binary.NativeEndian.Uint64(b[8:])))
+			n, err := get[counters](c.v, handle(binary.NativeEndian.Uint64(b[8:])))
 			if err != nil {
 				return bad(err)
 			}
-			if counts != nil || n.c != c {
+			if counts != nil || n.c != c.context {
 				return bad(syscall.EINVAL)
 			}
 			counts = n
@@ -69,21 +69,17 @@ func (s *steering) specs(c *context, b []byte, n uint8) (specs []byte, counts *c
 }
 
 // CreateFlow makes a steering rule. attr is a struct ibv_flow_attr and its specs.
-func (s *steering) CreateFlow(_, h handle, attr []byte) (handle, error) {
-	q, err := get[qp](s.v, h)
-	if err != nil {
-		return 0, err
-	}
+func (q *qp) CreateFlow(attr []byte) (*flow, error) {
 	var a abi.FlowAttr
 	n := copy(uverbs.Bytes(&a), attr)
 	if n < len(uverbs.Bytes(&a)) || a.CompMask != 0 {
-		return 0, syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
-	specs, counts, err := s.specs(q.c, attr[n:], a.NumOfSpecs)
+	specs, counts, err := steering{q.c}.specs(attr[n:], a.NumOfSpecs)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	f := &flow{object: object{c: q.c}, counts: counts}
+	f := &flow{kernelObject: newKernelObject(q.c), counts: counts}
 	create := func(d uverbs.Driver) (err error) {
 		f.number, err = q.c.file.CreateFlow(q.kernel, &uverbs.FlowAttr{Type: a.Type, Priority: a.Priority,
 			NumOfSpecs: a.NumOfSpecs, Port: a.Port, Flags: a.Flags}, specs, d)
@@ -94,24 +90,17 @@ func (s *steering) CreateFlow(_, h handle, attr []byte) (handle, error) {
 	} else {
 		err = create(uverbs.Driver{})
 	}
-	if err != nil {
-		return 0, err
-	}
-	return s.v.table.add(f), nil
+	return f, err
 }
 
 // DestroyFlow ends a steering rule.
-func (s *steering) DestroyFlow(_, h handle) error {
-	return ends(s.v, h, func(f *flow) error {
-		err := f.c.destroyed(f.c.file.DestroyFlow(f.number))
-		if err == nil && f.counts != nil {
-			f.counts.ended()
-		}
-		return err
-	})
+func (f *flow) DestroyFlow() error {
+	err := f.c.destroyed(f.c.file.DestroyFlow(f.number))
+	if err == nil && f.counts != nil {
+		f.counts.ended()
+	}
+	return err
 }
 
 // CreateFlowActionESP returns EOPNOTSUPP, as kernels since Linux 5.18 do.
-func (s *steering) CreateFlowActionESP(handle, *abi.ESP) (handle, error) {
-	return 0, syscall.EOPNOTSUPP
-}
+func (v *Verbs) CreateFlowActionESP(handle, *abi.ESP) (handle, error) { return 0, syscall.EOPNOTSUPP }

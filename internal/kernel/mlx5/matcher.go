@@ -7,9 +7,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// matchers makes steering rules in the device's format.
-type matchers struct{ v *Verbs }
-
 const (
 	normalFlow = 0 // C: MLX5_IB_FLOW_TYPE_NORMAL
 
@@ -24,42 +21,34 @@ const (
 )
 
 // CreateFlowMatcher makes a matcher with a mask.
-func (m *matchers) CreateFlowMatcher(ctx handle, a *abi.MLX5DVFlowMatcherAttr, mask []byte) (handle, error) {
+func (c steering) CreateFlowMatcher(a *abi.MLX5DVFlowMatcherAttr, mask []byte) (*matcher, error) {
 	const table, port = abi.MLX5DV_FLOW_MATCHER_MASK_FT_TYPE, abi.MLX5DV_FLOW_MATCHER_MASK_IB_PORT
-	c, err := get[context](m.v, ctx)
-	if err != nil {
-		return 0, err
-	}
 	transport := a.FTType == abi.MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_RX ||
 		a.FTType == abi.MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_TX
 	switch {
 	case a.CompMask&^(table|port) != 0, a.Type != normalFlow:
-		return 0, syscall.EOPNOTSUPP
+		return nil, syscall.EOPNOTSUPP
 	case transport && a.CompMask&port == 0:
-		return 0, syscall.EINVAL
+		return nil, syscall.EINVAL
 	case !transport && a.CompMask&port != 0:
-		return 0, syscall.EOPNOTSUPP
+		return nil, syscall.EOPNOTSUPP
 	}
-	n := &matcher{newKernelObject(c)}
-	err = c.creates("flow_matcher_create", objectMatcher, &n.number, uverbs.In(attr0+1, mask),
+	n := &matcher{newKernelObject(c.context)}
+	return n, c.creates("flow_matcher_create", objectMatcher, &n.number, uverbs.In(attr0+1, mask),
 		uverbs.In(attr0+2, uverbs.Bytes(&a.Priority)), // with the type, which is 0
 		uverbs.In(attr0+3, uverbs.Bytes(&a.MatchCriteriaEnable)),
 		uverbs.If(a.Flags != 0, uverbs.Uint64(attr0+4, uint64(a.Flags))),
 		uverbs.If(a.CompMask&table != 0, uverbs.Uint64(attr0+5, uint64(a.FTType))),
 		uverbs.If(a.CompMask&port != 0, uverbs.Uint32(attr0+6, a.IBPort)))
-	if err != nil {
-		return 0, err
-	}
-	return m.v.table.add(n), nil
 }
 
 // DestroyFlowMatcher ends a matcher.
-func (m *matchers) DestroyFlowMatcher(h handle) error {
-	return ends(m.v, h, func(n *matcher) error { return n.c.drop("flow_matcher_destroy", objectMatcher, n.number) })
+func (n *matcher) DestroyFlowMatcher() error {
+	return n.c.drop("flow_matcher_destroy", objectMatcher, n.number)
 }
 
 // TakesOffsets returns true.
-func (m *matchers) TakesOffsets() bool { return true }
+func (r *Rings) TakesOffsets() bool { return true }
 
 // ruleArgs are the actions of a rule as the kernel takes them.
 type ruleArgs struct {
@@ -131,85 +120,61 @@ func (r *ruleArgs) take(err error, kind string, arg func() (*context, uverbs.Arg
 }
 
 // CreateFlow makes a rule of a matcher.
-func (m *matchers) CreateFlow(h handle, value []byte, actions []abi.MLX5DVFlowActionAttr) (handle, error) {
-	n, err := get[matcher](m.v, h)
-	if err != nil {
-		return 0, err
-	}
-	r := &ruleArgs{v: m.v, c: n.c, kinds: make(map[string]bool), list: []uverbs.Arg{uverbs.In(attr0+1, value),
+func (n *matcher) CreateFlow(value []byte, actions []abi.MLX5DVFlowActionAttr) (*flow, error) {
+	r := &ruleArgs{v: n.c.v, c: n.c, kinds: make(map[string]bool), list: []uverbs.Arg{uverbs.In(attr0+1, value),
 		uverbs.Handle(attr0+4, n.number)}}
 	for i := range actions {
 		if err := r.add(&actions[i]); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	r.list = append(r.list, uverbs.If(len(r.changes) > 0, uverbs.In(attr0+5, uverbs.BytesOf(r.changes))))
-	f := &flow{object: object{c: n.c}}
-	if err := n.c.creates("create_flow", objectFlow, &f.number, r.list...); err != nil {
-		return 0, err
-	}
-	return m.v.table.add(f), nil
+	f := &flow{kernelObject: newKernelObject(n.c)}
+	return f, n.c.creates("create_flow", objectFlow, &f.number, r.list...)
 }
 
-func (m *matchers) action(ctx handle, name string, method uint16, args ...uverbs.Arg) (handle, error) {
-	c, err := get[context](m.v, ctx)
-	if err != nil {
-		return 0, err
-	}
-	a := &flowAction{newKernelObject(c)}
-	err = c.file.Method(name, objectFlowAction, method, append(args, uverbs.New(attr0, &a.number))...)
-	if err != nil {
-		return 0, unsupported(err)
-	}
-	return m.v.table.add(a), nil
+func (c steering) action(name string, method uint16, args ...uverbs.Arg) (*flowAction, error) {
+	a := &flowAction{newKernelObject(c.context)}
+	return a, unsupported(c.file.Method(name, objectFlowAction, method, append(args, uverbs.New(attr0, &a.number))...))
 }
 
 // CreateFlowActionModifyHeader makes an action that changes headers.
-func (m *matchers) CreateFlowActionModifyHeader(ctx handle, actions []uint64, table uint32) (handle, error) {
-	return m.action(ctx, "create_modify_header", methodHeader, uverbs.In(attr0+1, uverbs.BytesOf(actions)),
+func (c steering) CreateFlowActionModifyHeader(actions []uint64, table uint32) (*flowAction, error) {
+	return c.action("create_modify_header", methodHeader, uverbs.In(attr0+1, uverbs.BytesOf(actions)),
 		uverbs.Uint64(attr0+2, uint64(table)))
 }
 
 // CreateFlowActionPacketReformat makes an action that puts frames into a tunnel, or takes them out.
-func (m *matchers) CreateFlowActionPacketReformat(ctx handle, data []byte, reformat, table uint32) (handle, error) {
-	return m.action(ctx, "create_packet_reformat", methodReformat, uverbs.Uint64(attr0+1, uint64(reformat)),
+func (c steering) CreateFlowActionPacketReformat(data []byte, reformat, table uint32) (*flowAction, error) {
+	return c.action("create_packet_reformat", methodReformat, uverbs.Uint64(attr0+1, uint64(reformat)),
 		uverbs.Uint64(attr0+2, uint64(table)), uverbs.If(len(data) > 0, uverbs.In(attr0+3, data)))
 }
 
 // CreateFlowActionESP returns EOPNOTSUPP, as kernels since Linux 5.18 do.
-func (m *matchers) CreateFlowActionESP(handle, *abi.ESP, *abi.MLX5DVFlowActionESP) (handle, error) {
+func (r *Rings) CreateFlowActionESP(handle, *abi.ESP, *abi.MLX5DVFlowActionESP) (handle, error) {
 	return 0, syscall.EOPNOTSUPP
 }
 
 // DestroyFlowAction ends an action.
-func (s *steering) DestroyFlowAction(_, h handle) error {
+func (a *flowAction) DestroyFlowAction() error {
 	const method, attr = 1, 0 // C: UVERBS_METHOD_FLOW_ACTION_DESTROY
-	return ends(s.v, h, func(a *flowAction) error {
-		return a.c.destroyed(a.c.file.Method("destroy_flow_action", objectFlowAction, method,
-			uverbs.Handle(attr, a.number)))
-	})
+	return a.c.destroyed(a.c.file.Method("destroy_flow_action", objectFlowAction, method,
+		uverbs.Handle(attr, a.number)))
 }
 
 // CreateSteeringAnchor returns the number of a priority of a table.
-func (m *matchers) CreateSteeringAnchor(ctx handle, a *abi.MLX5DVSteeringAnchorAttr) (handle, uint32, error) {
-	c, err := get[context](m.v, ctx)
-	if err != nil {
-		return 0, 0, err
-	}
+func (c steering) CreateSteeringAnchor(a *abi.MLX5DVSteeringAnchorAttr) (*anchor, uint32, error) {
 	if a.CompMask != 0 {
-		return 0, 0, syscall.EOPNOTSUPP
+		return nil, 0, syscall.EOPNOTSUPP
 	}
-	n, id := &anchor{newKernelObject(c)}, new(uint32)
-	err = c.creates("steering_anchor_create", objectAnchor, &n.number,
+	n, id := &anchor{newKernelObject(c.context)}, new(uint32)
+	err := c.creates("steering_anchor_create", objectAnchor, &n.number,
 		uverbs.Uint64(attr0+1, uint64(a.FTType)), uverbs.In(attr0+2, uverbs.Bytes(&a.Priority)),
 		uverbs.Out(attr0+3, uverbs.Bytes(id)))
-	if err != nil {
-		return 0, 0, err
-	}
-	return m.v.table.add(n), *id, nil
+	return n, *id, err
 }
 
 // DestroySteeringAnchor ends an anchor.
-func (m *matchers) DestroySteeringAnchor(h handle) error {
-	return ends(m.v, h, func(a *anchor) error { return a.c.drop("steering_anchor_destroy", objectAnchor, a.number) })
+func (a *anchor) DestroySteeringAnchor() error {
+	return a.c.drop("steering_anchor_destroy", objectAnchor, a.number)
 }

@@ -3,6 +3,7 @@ package mlx5
 import (
 	"errors"
 	"math/bits"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
@@ -110,12 +111,7 @@ func (m *memory) release(r ring) error {
 	if c.free < len(c.used) || len(m.chunks) == 1 && len(c.used)*page <= mostChunk {
 		return nil
 	}
-	for i := range m.chunks {
-		if m.chunks[i] == c {
-			m.chunks = append(m.chunks[:i], m.chunks[i+1:]...)
-			break
-		}
-	}
+	m.chunks = slices.DeleteFunc(m.chunks, func(o *chunk) bool { return o == c })
 	return c.mem.Free()
 }
 
@@ -137,13 +133,6 @@ func (m *memory) record() (record, error) {
 	m.records = m.records[:len(m.records)-1]
 	r.zero()
 	return r, nil
-}
-
-// put frees a record that no device uses.
-func (m *memory) put(r record) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.records = append(m.records, r)
 }
 
 // end frees all.
@@ -168,8 +157,12 @@ func (m *memory) queue(n int) (q queue, err error) {
 	return q, err
 }
 
-// drop frees a queue that no device uses.
+// drop frees a queue that no device uses. That of a QP without rings has none.
 func (m *memory) drop(q queue) error {
-	m.put(q.record)
+	if q.record != nil {
+		m.mu.Lock()
+		m.records = append(m.records, q.record)
+		m.mu.Unlock()
+	}
 	return m.release(q.ring)
 }

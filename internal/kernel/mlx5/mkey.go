@@ -9,13 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/control"
 )
 
-// mkeys makes indirect memory keys, and keys that encrypt. It has no MkeyCheck: the data path takes the errors of a
-// signature from its CQs.
-type mkeys struct {
-	v *Verbs
-	control.NoMkeys
-}
-
 // Commands of the firmware. C: MLX5_CMD_OP_*.
 const (
 	createMkey = 0x200
@@ -34,8 +27,8 @@ const (
 )
 
 // CreateMkey makes an indirect memory key, and the places where the device keeps the state of its signature.
-func (k *mkeys) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, error) {
-	p, err := get[pd](k.v, a.PD)
+func (r *Rings) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, error) {
+	p, err := get[pd](r.v, a.PD)
 	if err != nil {
 		return 0, control.Mkey{}, err
 	}
@@ -65,7 +58,7 @@ func (k *mkeys) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, err
 		return 0, control.Mkey{}, also(err, m.end())
 	}
 	key.RKey = key.LKey
-	return k.v.table.add(m), key, nil
+	return r.v.table.add(m), key, nil
 }
 
 // part makes an object of the firmware that the key consists of.
@@ -124,4 +117,4 @@ func (m *mkey) end() error {
 }
 
 // DestroyMkey ends a key.
-func (k *mkeys) DestroyMkey(h handle) error { return ends(k.v, h, (*mkey).end) }
+func (m *mkey) DestroyMkey() error { return m.end() }

@@ -9,39 +9,30 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-// addMR puts a memory region into the table.
-func (v *Verbs) addMR(p *pd, addr uintptr, length int, k *uverbs.MR) handle {
-	m := &mr{object: object{c: p.c}, number: k.Handle, pd: p.handle, addr: addr, length: length, lkey: k.LKey,
+// region returns a memory region that the kernel has made.
+func (p *pd) region(addr uintptr, length int, k *uverbs.MR) *mr {
+	return &mr{object: object{c: p.c}, number: k.Handle, pd: p.handle, addr: addr, length: length, lkey: k.LKey,
 		rkey: k.RKey}
-	m.handle = v.table.add(m)
-	return m.handle
 }
 
 // RegMR registers memory.
-func (v *Verbs) RegMR(h handle, addr uintptr, length int, access uint32) (handle, error) {
-	return v.RegMRIOVA2(h, addr, length, uint64(addr), access)
+func (p *pd) RegMR(addr uintptr, length int, access uint32) (*mr, error) {
+	return p.RegMRIOVA2(addr, length, uint64(addr), access)
 }
 
 // RegMRIOVA registers memory that has another address for the device.
-func (v *Verbs) RegMRIOVA(h handle, addr uintptr, length int, iova uint64, access uint32) (handle, error) {
-	return v.RegMRIOVA2(h, addr, length, iova, access)
+func (p *pd) RegMRIOVA(addr uintptr, length int, iova uint64, access uint32) (*mr, error) {
+	return p.RegMRIOVA2(addr, length, iova, access)
 }
 
 // RegMRIOVA2 is RegMRIOVA.
-func (v *Verbs) RegMRIOVA2(h handle, addr uintptr, length int, iova uint64, access uint32) (handle, error) {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return 0, err
-	}
+func (p *pd) RegMRIOVA2(addr uintptr, length int, iova uint64, access uint32) (*mr, error) {
 	if length < 0 && (addr != 0 || length != -1) { // the whole address space is 0 to the largest size_t
-		return 0, syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
 	k, err := p.c.file.RegMR(&uverbs.RegMR{Start: uint64(addr), Length: uint64(length), HCAVA: iova, PD: p.number,
 		Access: p.c.access(access)})
-	if err != nil {
-		return 0, err
-	}
-	return v.addMR(p, addr, length, k), nil
+	return p.region(addr, length, k), err
 }
 
 // access returns access flags, without the optional ones where the kernel does not know that they are optional.
@@ -56,24 +47,19 @@ func (c *context) access(flags uint32) uint32 {
 func (v *Verbs) HasRegMRIOVA2() bool { return true }
 
 // RegDmabufMR registers a part of a dma-buf.
-func (v *Verbs) RegDmabufMR(h handle, off uint64, length int, iova uint64, fd int, access uint32) (handle, error) {
-	return regDmabufMR(v, h, off, length, iova, fd, access)
+func (p *pd) RegDmabufMR(off uint64, length int, iova uint64, fd int, access uint32) (*mr, error) {
+	return p.DVRegDmabufMR(off, length, iova, fd, access, 0)
 }
 
-func regDmabufMR(v *Verbs, h handle, off uint64, length int, iova uint64, fd int, access uint32,
-	args ...uverbs.Arg) (handle, error) {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return 0, err
-	}
+// DVRegDmabufMR registers a part of a dma-buf, with access of mlx5's own.
+func (p *pd) DVRegDmabufMR(off uint64, length int, iova uint64, fd int, access, own uint32) (*mr, error) {
+	const directAttr = driverNamespace // C: MLX5_IB_ATTR_REG_DMABUF_MR_ACCESS_FLAGS
 	if length < 0 || fd < 0 || int64(fd) > math.MaxInt32 {
-		return 0, syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
-	k, err := p.c.file.RegDmabufMR(p.number, off, uint64(length), iova, fd, p.c.access(access), args...)
-	if err != nil {
-		return 0, unsupported(err)
-	}
-	return v.addMR(p, uintptr(off), length, k), nil
+	k, err := p.c.file.RegDmabufMR(p.number, off, uint64(length), iova, fd, p.c.access(access),
+		uverbs.If(own != 0, uverbs.Uint32(directAttr, own)))
+	return p.region(uintptr(off), length, k), unsupported(err)
 }
 
 // unsupported returns EOPNOTSUPP for a method that the kernel lacks.
@@ -85,36 +71,27 @@ func unsupported(err error) error {
 }
 
 // ImportMR returns a memory region of another process with the same context.
-func (v *Verbs) ImportMR(h handle, number uint32) (handle, error) {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return 0, err
-	}
+func (p *pd) ImportMR(number uint32) (*mr, error) {
 	k, length, err := p.c.file.QueryMR(number)
 	if err != nil {
-		return 0, unsupported(err)
+		return nil, unsupported(err)
 	}
 	if length > math.MaxInt {
-		return 0, &uverbs.ReplyError{Command: "query_mr", Field: "length", Got: length, Want: "less than 1<<63"}
+		return nil, &uverbs.ReplyError{Command: "query_mr", Field: "length", Got: length, Want: "less than 1<<63"}
 	}
-	return v.addMR(p, 0, int(length), k), nil
+	return p.region(0, int(length), k), nil
 }
 
 // UnimportMR forgets it.
-func (v *Verbs) UnimportMR(h handle) error { return forget[mr](v, h) }
+func (m *mr) UnimportMR() error { return nil }
 
 // AllocNullMR makes a memory region that swallows what is written to it, and reads as zeros.
-func (v *Verbs) AllocNullMR(_, h handle) (handle, error) {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return 0, err
-	}
+func (p *pd) AllocNullMR() (*mr, error) {
 	const hasKey = 1 << 1 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY
 	if p.c.info.mask&hasKey == 0 {
-		return 0, syscall.EOPNOTSUPP
+		return nil, syscall.EOPNOTSUPP
 	}
-	m := &mr{object: object{c: p.c}, null: true, pd: h, length: -1, lkey: p.c.info.dumpFillKey}
-	return v.table.add(m), nil
+	return &mr{object: object{c: p.c}, null: true, pd: p.handle, length: -1, lkey: p.c.info.dumpFillKey}, nil
 }
 
 // Flags of ReregMR, and its codes. C: enum ibv_rereg_mr_flags, ibv_rereg_mr_err_code.
@@ -165,33 +142,21 @@ func (v *Verbs) ReregMR(h uintptr, flags uint32, domain handle, addr uintptr, le
 }
 
 // AdviseMR advises the kernel on memory.
-func (v *Verbs) AdviseMR(_, h handle, advice, flags uint32, sges []abi.SGE) error {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return err
-	}
-	list := make([]uverbs.SGE, len(sges))
-	for i, s := range sges {
-		list[i] = uverbs.SGE{Addr: s.Addr, Length: s.Length, LKey: s.LKey}
-	}
-	return unsupported(p.c.file.AdviseMR(p.number, advice, flags, list))
+func (p *pd) AdviseMR(advice, flags uint32, sges []abi.SGE) error {
+	return unsupported(p.c.file.AdviseMR(p.number, advice, flags, sges))
 }
 
 // DeregMR ends a memory region.
-func (v *Verbs) DeregMR(h handle) error {
-	return ends(v, h, func(m *mr) error {
-		if m.null {
-			return nil
-		}
-		return m.c.destroyed(m.c.file.DeregMR(m.number))
-	})
+func (m *mr) DeregMR() error {
+	if m.null {
+		return nil
+	}
+	return m.c.destroyed(m.c.file.DeregMR(m.number))
 }
 
 // MR returns what is known of a memory region.
-func (v *Verbs) MR(h handle) control.MR {
-	return field(v, h, func(m *mr) control.MR {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return control.MR{Addr: m.addr, Length: m.length, PD: m.pd, LKey: m.lkey, RKey: m.rkey, Number: m.number}
-	})
+func (m *mr) MR() control.MR {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return control.MR{Addr: m.addr, Length: m.length, PD: m.pd, LKey: m.lkey, RKey: m.rkey, Number: m.number}
 }

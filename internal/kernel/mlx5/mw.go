@@ -1,22 +1,13 @@
 package mlx5
 
 // AllocMW makes a memory window.
-func (v *Verbs) AllocMW(_, h handle, windowType uint32) (handle, error) {
-	p, err := get[pd](v, h)
-	if err != nil {
-		return 0, err
-	}
-	w := &mw{object: object{c: p.c}}
-	if w.number, w.key, err = p.c.file.AllocMW(p.number, uint8(windowType)); err != nil {
-		return 0, err
-	}
-	return v.table.add(w), nil
+func (p *pd) AllocMW(windowType uint32) (*mw, error) {
+	number, key, err := p.c.file.AllocMW(p.number, uint8(windowType))
+	return &mw{object: object{c: p.c}, number: number, key: key}, err
 }
 
 // DeallocMW ends a memory window.
-func (v *Verbs) DeallocMW(_, h handle) error {
-	return ends(v, h, func(w *mw) error { return w.c.destroyed(w.c.file.DeallocMW(w.number)) })
-}
+func (w *mw) DeallocMW() error { return w.c.destroyed(w.c.file.DeallocMW(w.number)) }
 
 // MWKey returns the key of a memory window that is not bound. Posting changes it.
-func (v *Verbs) MWKey(h handle) uint32 { return field(v, h, func(w *mw) uint32 { return w.key }) }
+func (w *mw) MWKey() uint32 { return w.key }

@@ -10,8 +10,7 @@ import (
 
 // pd is a protection domain, or a parent domain of one.
 type pd struct {
-	object
-	number uint32 // the kernel's handle
+	kernelObject
 	device uint32 // the device's number
 	parent bool
 	reg    *register // of a parent domain with a thread domain
@@ -59,30 +58,33 @@ type channel struct {
 	given bool // to the caller of ChannelFD
 }
 
-// cq is a completion queue.
-type cq struct {
-	object
-	cookie             uintptr
-	queue              queue
-	number, kernel     uint32 // the device's and the kernel's
-	size               uint32 // bytes of an entry
-	entries            atomic.Uint32
-	completions, async count
-}
-
-func (q *cq) asyncCount() *count { return &q.async }
-
-// srq is a shared receive queue.
-type srq struct {
+// ringed is the part of objects that have a ring and async events.
+type ringed struct {
 	object
 	queue          queue
-	stride         uint32
-	tail           uint32 // the last WQE of the free list
-	number, kernel uint32
+	number, kernel uint32 // the device's and the kernel's
 	async          count
 }
 
-func (s *srq) asyncCount() *count { return &s.async }
+func of(c *context) ringed { return ringed{object: object{c: c}} }
+
+func (r *ringed) asyncCount() *count { return &r.async }
+
+// cq is a completion queue.
+type cq struct {
+	ringed
+	cookie      uintptr
+	size        uint32 // bytes of an entry
+	entries     atomic.Uint32
+	completions count
+}
+
+// srq is a shared receive queue.
+type srq struct {
+	ringed
+	stride uint32
+	tail   uint32 // the last WQE of the free list
+}
 
 // sizes are of the rings of a QP.
 type sizes struct {
@@ -122,50 +124,32 @@ type own struct {
 
 // qp is a queue pair.
 type qp struct {
-	object
-	init           abi.QPInitAttrEx // as granted
-	opened         bool             // another process has the rings, or there are none
-	own            own
-	sizes          sizes
-	queue          queue // the receive queue, then the send queue
-	sends          ring  // the send queue of a raw packet QP
-	reg            *register
-	number, kernel uint32
-	state          atomic.Uint32
-	async          count
-	ece            ece
+	ringed                  // the ring has the receive queue, then the send queue
+	init   abi.QPInitAttrEx // as granted
+	opened bool             // another process has the rings, or there are none
+	own    own
+	sizes  sizes
+	sends  ring // the send queue of a raw packet QP
+	reg    *register
+	state  atomic.Uint32
+	ece    ece
 }
-
-func (q *qp) asyncCount() *count { return &q.async }
 
 // wq is a receive queue without a QP.
 type wq struct {
-	object
-	queue          queue
-	wqes, stride   uint32
-	number, kernel uint32
-	state          atomic.Uint32
-	async          count
+	ringed
+	wqes, stride uint32
+	state        atomic.Uint32
 }
 
-func (w *wq) asyncCount() *count { return &w.async }
-
-// indTable is an indirection table.
-type indTable struct {
-	object
-	number uint32
-}
-
-// xrcd is an XRC domain.
-type xrcd struct {
-	object
-	number uint32
-}
+type (
+	indTable struct{ kernelObject } // an indirection table
+	xrcd     struct{ kernelObject } // an XRC domain
+)
 
 // flow is a steering rule.
 type flow struct {
-	object
-	number uint32
+	kernelObject
 	counts *counters // nil if it has none
 }
 

@@ -8,28 +8,24 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// bonded returns a QP that sends from a port of a bond.
-func (s *scheduler) bonded(h handle) (*qp, caps, error) {
-	q, err := get[qp](s.v, h)
-	if err != nil {
-		return nil, nil, err
-	}
+// bonded returns the capabilities of the device, if the QP sends from a port of a bond.
+func (q *qp) bonded() (caps, error) {
 	const ports = 0x27c // C: num_lag_ports
 	g := q.c.queryCaps(capsGeneral)
 	switch t := q.init.QPType; {
 	case g.get(ports, 4) <= 1:
 	case t == abi.IBV_QPT_RC, t == abi.IBV_QPT_UC, t == abi.IBV_QPT_UD, t == abi.IBV_QPT_RAW_PACKET,
 		t == abi.IBV_QPT_XRC_SEND, q.own.flags&qpDCI != 0:
-		return q, g, nil
+		return g, nil
 	}
-	return nil, nil, syscall.EOPNOTSUPP
+	return nil, syscall.EOPNOTSUPP
 }
 
 // QueryQPLAGPort returns the port of a bond that a QP sends from, and the one that carries its packets now.
-func (s *scheduler) QueryQPLAGPort(h handle) (port, active uint8, err error) {
+func (q *qp) QueryQPLAGPort() (port, active uint8, err error) {
 	const affinity = 0x278                        // C: lag_tx_port_affinity
 	const state, first, second = 0x5d, 0x7c, 0x74 // C: lag_state, tx_remap_affinity_1 and 2
-	q, g, err := s.bonded(h)
+	g, err := q.bonded()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -62,13 +58,13 @@ func (s *scheduler) QueryQPLAGPort(h handle) (port, active uint8, err error) {
 }
 
 // ModifyQPLAGPort has a QP send from a port of a bond.
-func (s *scheduler) ModifyQPLAGPort(h handle, port uint8) error {
+func (q *qp) ModifyQPLAGPort(port uint8) error {
 	const changes = 0x152 // C: rts2rts_lag_tx_port_affinity
-	q, g, err := s.bonded(h)
+	g, err := q.bonded()
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.QueryQPLAGPort(h); err != nil { // the device may ignore what follows if there is no bond
+	if _, _, err := q.QueryQPLAGPort(); err != nil { // the device may ignore what follows if there is no bond
 		return err
 	}
 	switch {
@@ -89,12 +85,8 @@ func (s *scheduler) ModifyQPLAGPort(h handle, port uint8) error {
 }
 
 // ModifyQPUDPSport sets the source port of a QP's packets.
-func (s *scheduler) ModifyQPUDPSport(h handle, port uint16) error {
+func (q *qp) ModifyQPUDPSport(port uint16) error {
 	const changes = 0x151 // C: rts2rts_qp_udp_sport
-	q, err := get[qp](s.v, h)
-	if err != nil {
-		return err
-	}
 	t := q.init.QPType
 	if t != abi.IBV_QPT_RC && t != abi.IBV_QPT_UC || !q.isRTS() || !q.c.queryCaps(capsGeneral).has(changes) {
 		return syscall.EOPNOTSUPP
@@ -107,12 +99,11 @@ func (s *scheduler) ModifyQPUDPSport(h handle, port uint16) error {
 }
 
 // QueryQPDataInOrder returns what the device promises of the order in which data arrives.
-func (v *Verbs) QueryQPDataInOrder(h handle, _, flags uint32) (uint32, error) {
+func (q *qp) QueryQPDataInOrder(_, flags uint32) (uint32, error) {
 	const whole, parts = abi.IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG, abi.IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES
-	q, err := get[qp](v, h)
 	switch {
-	case err != nil || !processorInOrder && flags&abi.IBV_QUERY_QP_DATA_IN_ORDER_DEVICE_ONLY == 0 || !q.inOrder():
-		return 0, err
+	case !processorInOrder && flags&abi.IBV_QUERY_QP_DATA_IN_ORDER_DEVICE_ONLY == 0 || !q.inOrder():
+		return 0, nil
 	case flags&abi.IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS != 0:
 		return whole | parts, nil
 	}
@@ -139,12 +130,8 @@ func (q *qp) inOrder() bool {
 }
 
 // MapAHToQP has the path of an address take part in the congestion control of a QP, until the address handle ends.
-func (r *Rings) MapAHToQP(h handle, qpn uint32) error {
+func (n *ah) MapAHToQP(qpn uint32) error {
 	const kind, size, number, sl, gidIndex, gid = 0x3a, 64, 0xe0, 0x164, 0x1e4, 0x40 // C: MLX5_OBJ_TYPE_AV_QP_MAPPING
-	n, err := get[ah](r.v, h)
-	if err != nil {
-		return err
-	}
 	if !n.global || !n.c.queryCaps(capsGeneral).hasGeneral(kind) {
 		return syscall.EOPNOTSUPP
 	}

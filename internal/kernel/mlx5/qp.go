@@ -40,7 +40,7 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 		return 0, err
 	}
 	c := k.c
-	q := &qp{object: object{c: c}, init: *a, own: o, reg: k.reg, opened: o.flags&qpDCT != 0}
+	q := &qp{ringed: of(c), init: *a, own: o, reg: k.reg, opened: o.flags&qpDCT != 0}
 	if !q.opened {
 		if q.sizes, err = c.info.qpSizes(a, &o); err != nil {
 			return 0, err
@@ -52,7 +52,7 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 	q.handle = v.table.add(q)
 	if err := q.create(k); err != nil {
 		v.table.remove(q.handle)
-		return 0, also(err, q.free(fateOf(err)))
+		return 0, also(err, c.recycle(fateOf(err), q.queue, q.sends))
 	}
 	a.Cap = q.init.Cap
 	return q.handle, nil
@@ -71,14 +71,6 @@ func (q *qp) alloc() (err error) {
 		}
 	}
 	return err
-}
-
-// free frees them, when no device uses them.
-func (q *qp) free(f fate) error {
-	if q.opened {
-		return nil
-	}
-	return q.c.recycle(f, q.queue, q.sends)
 }
 
 // request has the arguments of create_qp.
@@ -147,8 +139,8 @@ func (q *qp) create(k *request) error {
 	c, s := q.c, &q.sizes
 	want := s.granted // the kernel repeats it
 	k.User = uint64(q.handle)
-	k.Cap = uverbs.QPCap{MaxSendWR: q.init.Cap.MaxSendWR, MaxRecvWR: q.init.Cap.MaxRecvWR, MaxSendSGE: want.MaxSendSGE,
-		MaxRecvSGE: q.init.Cap.MaxRecvSGE, MaxInlineData: want.MaxInlineData}
+	k.Cap = q.init.Cap
+	k.Cap.MaxSendSGE, k.Cap.MaxInlineData = want.MaxSendSGE, want.MaxInlineData
 	d := &createQP{buf: q.queue.ring.addr(), db: uint64(q.queue.record.addr()), sqBlocks: uint32(s.blocks),
 		rqCount: uint32(s.wqes), flags: q.own.flags, uidx: c.userIndex(), sqBuf: q.sends.addr(), ece: c.firstECE(),
 		streams: q.own.streams}
@@ -194,39 +186,22 @@ func (q *qp) create(k *request) error {
 }
 
 // DestroyQP ends a QP, when its events were acknowledged. Its completions stay in its CQs.
-func (v *Verbs) DestroyQP(h handle) error {
-	q, err := get[qp](v, h)
-	if err != nil {
-		return err
-	}
+func (q *qp) DestroyQP() error {
 	n, err := q.c.file.DestroyQP(q.kernel)
-	f, err := q.c.finish("destroy_qp", err, reported{&q.async, n})
-	if f == stays {
-		return err
-	}
-	v.table.remove(h)
-	return q.free(f)
+	return q.retire("destroy_qp", err, q.sends, reported{&q.async, n})
 }
 
 // CmdDestroyQP ends the kernel's QP only: for a QP of OpenQP, which has no memory.
-func (v *Verbs) CmdDestroyQP(h handle) error { return v.DestroyQP(h) }
+func (q *qp) CmdDestroyQP() error { return q.DestroyQP() }
 
 // QPNumber returns the number of a QP.
-func (v *Verbs) QPNumber(h handle) uint32 {
-	return field(v, h, func(q *qp) uint32 { return q.number })
-}
+func (q *qp) QPNumber() uint32 { return q.number }
 
 // QPState returns where the state of a QP is.
-func (v *Verbs) QPState(h handle) *atomic.Uint32 {
-	return field(v, h, func(q *qp) *atomic.Uint32 { return &q.state })
-}
+func (q *qp) QPState() *atomic.Uint32 { return &q.state }
 
 // InitQP returns the rings of a QP.
-func (r *Rings) InitQP(h handle, mask uint64) (*abi.MLX5DVQP, error) {
-	q, err := get[qp](r.v, h)
-	if err != nil {
-		return nil, err
-	}
+func (q *qp) InitQP(mask uint64) (*abi.MLX5DVQP, error) {
 	if q.opened {
 		return nil, syscall.EINVAL
 	}

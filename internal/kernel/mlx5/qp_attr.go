@@ -54,11 +54,8 @@ func modification(a *abi.QPAttr, mask uint32) *uverbs.ModifyQP {
 }
 
 // ModifyQP changes the attributes of a QP that mask names. In RESET its counters begin again.
-func (v *Verbs) ModifyQP(h handle, a *abi.QPAttr, mask uint32) error {
-	q, err := get[qp](v, h)
-	if err != nil {
-		return err
-	}
+func (q *qp) ModifyQP(a *abi.QPAttr, mask uint32) error {
+	var err error
 	m := modification(a, mask)
 	m.Handle = q.kernel
 	if want := q.ece.want(); want != 0 || mask&abi.IBV_QP_RATE_LIMIT != 0 || q.own.extended() {
@@ -101,11 +98,7 @@ func (q *qp) inInit() (err error) {
 }
 
 // QueryQP returns the attributes of a QP. init may be nil.
-func (v *Verbs) QueryQP(h handle, a *abi.QPAttr, mask uint32, init *abi.QPInitAttrEx) error {
-	q, err := get[qp](v, h)
-	if err != nil {
-		return err
-	}
+func (q *qp) QueryQP(a *abi.QPAttr, mask uint32, init *abi.QPInitAttrEx) error {
 	r, err := q.c.file.QueryQP(q.kernel, mask)
 	if err != nil {
 		return err
@@ -126,21 +119,13 @@ func (v *Verbs) QueryQP(h handle, a *abi.QPAttr, mask uint32, init *abi.QPInitAt
 }
 
 // AttachMcast makes a QP receive what is sent to a group.
-func (v *Verbs) AttachMcast(h handle, gid *abi.GID, lid uint16) error {
-	return v.mcast(true, h, gid, lid)
+func (q *qp) AttachMcast(gid *abi.GID, lid uint16) error {
+	return q.c.file.Mcast(true, q.kernel, *gid, lid)
 }
 
 // DetachMcast undoes AttachMcast.
-func (v *Verbs) DetachMcast(h handle, gid *abi.GID, lid uint16) error {
-	return v.mcast(false, h, gid, lid)
-}
-
-func (v *Verbs) mcast(attach bool, h handle, gid *abi.GID, lid uint16) error {
-	q, err := get[qp](v, h)
-	if err != nil {
-		return err
-	}
-	return q.c.file.Mcast(attach, q.kernel, *gid, lid)
+func (q *qp) DetachMcast(gid *abi.GID, lid uint16) error {
+	return q.c.file.Mcast(false, q.kernel, *gid, lid)
 }
 
 // extended reports whether the QP is modified by the longer command alone.

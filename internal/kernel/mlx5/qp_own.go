@@ -21,16 +21,12 @@ var createFlags = [...]struct{ dv, own uint32 }{
 }
 
 // CreateQP makes a QP with attributes of mlx5.
-func (r *Rings) CreateQP(ctx handle, a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (handle, error) {
-	c, err := get[context](r.v, ctx)
-	if err != nil {
-		return 0, err
-	}
+func (c *context) CreateQP(a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (handle, error) {
 	o, err := c.ownOf(a, dv)
 	if err != nil {
 		return 0, err
 	}
-	return r.v.createQP(a.PD, a, o)
+	return c.v.createQP(a.PD, a, o)
 }
 
 func (c *context) ownOf(a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (o own, err error) {
@@ -147,12 +143,9 @@ func (q *qp) permitCopies() error {
 }
 
 // DCIStreamIDReset ends the error of a stream.
-func (r *Rings) DCIStreamIDReset(h handle, stream uint16) error {
+func (q *qp) DCIStreamIDReset(stream uint16) error {
 	const mask = 1 << 0 // C: MLX5_QPC_OPT_MASK_32_DCI_STREAM_CHANNEL_ID
-	q, err := get[qp](r.v, h)
 	switch {
-	case err != nil:
-		return err
 	case q.own.flags&qpDCI == 0:
 		return syscall.EINVAL
 	case q.state.Load() != abi.IBV_QPS_RTS:

@@ -24,7 +24,7 @@ func (v *Verbs) createRSS(h handle, a *abi.QPInitAttrEx) (handle, error) {
 		return 0, syscall.EINVAL
 	}
 	copy(d.key[:], cmem.Slice[byte](hash.RxHashKey, int(hash.RxHashKeyLen)))
-	q := &qp{object: object{c: p.c}, opened: true, init: *a}
+	q := &qp{ringed: of(p.c), opened: true, init: *a}
 	q.handle = v.table.add(q)
 	k := &uverbs.CreateQP{User: uint64(q.handle), PD: p.number, Type: uint8(a.QPType)}
 	r, err := p.c.file.CreateQP(k, uverbs.QPOptions{Table: &t.number, NoSend: true, NoRecv: true},

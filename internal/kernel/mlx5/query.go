@@ -15,11 +15,7 @@ import (
 const noData = syscall.Errno(61)
 
 // QueryDevice returns the attributes of a device.
-func (v *Verbs) QueryDevice(ctx handle, a *abi.DeviceAttr) error {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return err
-	}
+func (c queries) QueryDevice(a *abi.DeviceAttr) error {
 	r, err := c.file.QueryDevice(true)
 	if err != nil {
 		return err
@@ -28,54 +24,33 @@ func (v *Verbs) QueryDevice(ctx handle, a *abi.DeviceAttr) error {
 	return nil
 }
 
-func deviceAttr(r *uverbs.DeviceAttr) abi.DeviceAttr {
-	a := abi.DeviceAttr{NodeGUID: abi.Be64(r.NodeGUID), SysImageGUID: abi.Be64(r.SysImageGUID), MaxMRSize: r.MaxMRSize,
-		PageSizeCap: r.PageSizeCap, VendorID: r.VendorID, VendorPartID: r.VendorPartID, HWVer: r.HWVer,
-		MaxQP: int32(r.MaxQP), MaxQPWR: int32(r.MaxQPWR), DeviceCapFlags: r.DeviceCapFlags, MaxSGE: int32(r.MaxSGE),
-		MaxSGERd: int32(r.MaxSGERd), MaxCQ: int32(r.MaxCQ), MaxCQE: int32(r.MaxCQE), MaxMR: int32(r.MaxMR),
-		MaxPD: int32(r.MaxPD), MaxQPRdAtom: int32(r.MaxQPRdAtom), MaxEeRdAtom: int32(r.MaxEERdAtom),
-		MaxResRdAtom: int32(r.MaxResRdAtom), MaxQPInitRdAtom: int32(r.MaxQPInitRdAtom),
-		MaxEeInitRdAtom: int32(r.MaxEEInitRdAtom), AtomicCap: r.AtomicCap, MaxEe: int32(r.MaxEE),
-		MaxRdd: int32(r.MaxRDD), MaxMW: int32(r.MaxMW), MaxRawIpv6QP: int32(r.MaxRawIPv6QP),
-		MaxRawEthyQP: int32(r.MaxRawEthyQP), MaxMcastGrp: int32(r.MaxMcastGrp),
-		MaxMcastQPAttach: int32(r.MaxMcastQPAttach), MaxTotalMcastQPAttach: int32(r.MaxTotalMcastQPAttach),
-		MaxAH: int32(r.MaxAH), MaxFmr: int32(r.MaxFMR), MaxMapPerFmr: int32(r.MaxMapPerFMR), MaxSRQ: int32(r.MaxSRQ),
-		MaxSRQWR: int32(r.MaxSRQWR), MaxSRQSGE: int32(r.MaxSRQSGE), MaxPkeys: r.MaxPkeys,
-		LocalCaAckDelay: r.LocalCAAckDelay, PhysPortCnt: r.PhysPortCnt}
+// deviceAttr returns the attributes as libibverbs has them: behind the version of the firmware as the kernel has them.
+func deviceAttr(r *uverbs.DeviceAttr) (a abi.DeviceAttr) {
+	const kernelVersion = 8 // bytes
+	copy(uverbs.Bytes(&a)[len(a.FWVer):], uverbs.Bytes(r)[kernelVersion:])
 	copy(a.FWVer[:len(a.FWVer)-1], fmt.Sprintf("%d.%d.%04d", r.FWVer>>32&0xffff, r.FWVer>>16&0xffff, r.FWVer&0xffff))
 	return a
 }
 
 // QueryPort returns the attributes of a port.
-func (v *Verbs) QueryPort(ctx handle, port uint8, a *abi.PortAttr) error {
-	c, err := get[context](v, ctx)
+func (c queries) QueryPort(port uint8, a *abi.PortAttr) error {
+	r, err := c.file.QueryPort(port)
 	if err != nil {
 		return err
 	}
-	p, err := c.port(port)
-	if err == nil {
-		*a = p
-	}
-	return err
-}
-
-func (c *context) port(port uint8) (abi.PortAttr, error) {
-	r, err := c.file.QueryPort(port)
-	if err != nil {
-		return abi.PortAttr{}, err
-	}
-	return abi.PortAttr{State: uint32(r.State), MaxMTU: uint32(r.MaxMTU), ActiveMTU: uint32(r.ActiveMTU),
+	*a = abi.PortAttr{State: uint32(r.State), MaxMTU: uint32(r.MaxMTU), ActiveMTU: uint32(r.ActiveMTU),
 		GIDTblLen: int32(r.GIDTableLen), PortCapFlags: r.CapFlags, MaxMsgSz: r.MaxMsgSize, BadPKeyCntr: r.BadPKeyCntr,
 		QKeyViolCntr: r.QKeyViolCntr, PKeyTblLen: r.PKeyTableLen, LID: r.LID, SMLID: r.SMLID, LMC: r.LMC,
 		MaxVLNum: r.MaxVLNum, SMSL: r.SMSL, SubnetTimeout: r.SubnetTimeout, InitTypeReply: r.InitTypeReply,
 		ActiveWidth: r.ActiveWidth, ActiveSpeed: r.ActiveSpeed, PhysState: r.PhysState, LinkLayer: r.LinkLayer,
-		Flags: r.Flags, PortCapFlags2: r.CapFlags2, ActiveSpeedEx: r.ActiveSpeedEx}, nil
+		Flags: r.Flags, PortCapFlags2: r.CapFlags2, ActiveSpeedEx: r.ActiveSpeedEx}
+	return nil
 }
 
 // QueryGID returns a GID, which is zero if there is none at the index.
-func (v *Verbs) QueryGID(ctx handle, port uint8, index int, gid *abi.GID) error {
+func (c queries) QueryGID(port uint8, index int, gid *abi.GID) error {
 	e := new(abi.GIDEntry)
-	err := v.QueryGIDEx(ctx, port, index, e)
+	err := c.QueryGIDEx(port, index, e)
 	if err == noData {
 		err = nil
 	}
@@ -89,56 +64,37 @@ func (v *Verbs) QueryGID(ctx handle, port uint8, index int, gid *abi.GID) error 
 func (v *Verbs) HasQueryGIDEx() bool { return true }
 
 // QueryGIDEx returns an entry of the GID table. The error is ENODATA if it is empty.
-func (v *Verbs) QueryGIDEx(ctx handle, port uint8, index int, e *abi.GIDEntry) error {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return err
-	}
+func (c queries) QueryGIDEx(port uint8, index int, e *abi.GIDEntry) error {
 	if index < 0 || int64(index) > 1<<32-1 {
 		return syscall.EINVAL
 	}
-	r, err := c.file.QueryGIDEntry(uint32(port), uint32(index))
-	switch {
-	case uverbs.Absent(err) || err == syscall.EOPNOTSUPP:
+	err := c.file.QueryGIDEntry(uint32(port), uint32(index), e)
+	if uverbs.Absent(err) || err == syscall.EOPNOTSUPP {
 		var g sysfs.GIDEntry
 		if g, err = c.sysfsGID(port, index); err == nil {
 			*e = c.gidEntry(port, &g)
 		}
-	case err == nil:
-		*e = abi.GIDEntry{GID: r.GID, GIDIndex: r.Index, PortNum: r.Port, GIDType: r.Type, NdevIfindex: r.NetdevIfindex}
 	}
 	return err
 }
 
 // QueryGIDTable fills entries with those of all ports that are not empty, and returns how many there are.
-func (v *Verbs) QueryGIDTable(ctx handle, entries []abi.GIDEntry) (int, error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
-	list := make([]uverbs.GIDEntry, len(entries))
-	n, err := c.file.QueryGIDTable(list)
+func (c queries) QueryGIDTable(entries []abi.GIDEntry) (int, error) {
+	n, err := c.file.QueryGIDTable(entries)
 	if uverbs.Absent(err) || err == syscall.EOPNOTSUPP {
 		return c.sysfsGIDTable(entries)
 	}
-	if err != nil {
-		return 0, err
-	}
-	for i, r := range list[:n] {
-		entries[i] = abi.GIDEntry{GID: r.GID, GIDIndex: r.Index, PortNum: r.Port, GIDType: r.Type,
-			NdevIfindex: r.NetdevIfindex}
-	}
-	return n, nil
+	return n, err
 }
 
 // gidEntry returns what sysfs says of a GID.
-func (c *context) gidEntry(port uint8, g *sysfs.GIDEntry) abi.GIDEntry {
+func (c queries) gidEntry(port uint8, g *sysfs.GIDEntry) abi.GIDEntry {
 	return abi.GIDEntry{GID: abi.GID(g.GID), GIDIndex: uint32(g.Index), PortNum: uint32(port),
 		GIDType: uint32(max(g.Type, sysfs.GIDTypeIB)), NdevIfindex: netdevIndex(c.v.root, g.Netdev)}
 }
 
 // sysfsGID reads an entry of the GID table from sysfs.
-func (c *context) sysfsGID(port uint8, index int) (sysfs.GIDEntry, error) {
+func (c queries) sysfsGID(port uint8, index int) (sysfs.GIDEntry, error) {
 	gid, ok := c.v.root.GID(c.dev.name, port, index)
 	if !ok {
 		return sysfs.GIDEntry{}, syscall.EINVAL
@@ -152,7 +108,7 @@ func (c *context) sysfsGID(port uint8, index int) (sysfs.GIDEntry, error) {
 	return e, nil
 }
 
-func (c *context) sysfsGIDTable(entries []abi.GIDEntry) (n int, err error) {
+func (c queries) sysfsGIDTable(entries []abi.GIDEntry) (n int, err error) {
 	for port := 1; port <= int(c.info.ports) && port <= 255; port++ {
 		list, err := c.v.root.GIDs(c.dev.name, port)
 		if err != nil {
@@ -170,9 +126,9 @@ func (c *context) sysfsGIDTable(entries []abi.GIDEntry) (n int, err error) {
 }
 
 // gidType returns the type of a GID. An empty entry has that of RoCE v1.
-func (c *context) gidType(port, index uint8) (uint32, error) {
+func (c queries) gidType(port, index uint8) (uint32, error) {
 	e := new(abi.GIDEntry)
-	err := c.v.QueryGIDEx(c.handle, port, int(index), e)
+	err := c.QueryGIDEx(port, int(index), e)
 	if err == noData {
 		return abi.IBV_GID_TYPE_ROCE_V1, nil
 	}
@@ -180,7 +136,7 @@ func (c *context) gidType(port, index uint8) (uint32, error) {
 }
 
 // vlan returns the VLAN of a GID's netdev, 0xffff if it has none.
-func (c *context) vlan(port, index uint8) uint16 {
+func (c queries) vlan(port, index uint8) uint16 {
 	const none = 0xffff
 	dev, ok := c.v.root.GIDNetdev(c.dev.name, port, int(index))
 	if !ok {
@@ -190,11 +146,7 @@ func (c *context) vlan(port, index uint8) uint16 {
 }
 
 // QueryPKey returns a partition key.
-func (v *Verbs) QueryPKey(ctx handle, port uint8, index int) (uint16, error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
+func (c queries) QueryPKey(port uint8, index int) (uint16, error) {
 	s, err := c.v.root.Attr("class", "infiniband", c.dev.name, "ports", strconv.Itoa(int(port)), "pkeys",
 		strconv.Itoa(index))
 	if err != nil {
@@ -208,11 +160,7 @@ func (v *Verbs) QueryPKey(ctx handle, port uint8, index int) (uint16, error) {
 }
 
 // QueryDeviceEx returns more attributes of a device.
-func (v *Verbs) QueryDeviceEx(ctx handle, a *abi.DeviceAttrEx) error {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return err
-	}
+func (c queries) QueryDeviceEx(a *abi.DeviceAttrEx) error {
 	d := new(deviceResp)
 	var out []byte
 	if c.info.supportsUHW&uhwDevice != 0 {
@@ -250,7 +198,7 @@ func (v *Verbs) QueryDeviceEx(ctx handle, a *abi.DeviceAttrEx) error {
 }
 
 // pciAtomics asks the firmware what atomics it has on the bus. Without DevX that stays unknown.
-func (c *context) pciAtomics(a *abi.DeviceAttrEx) {
+func (c queries) pciAtomics(a *abi.DeviceAttrEx) {
 	const fetchAdd, swap, compareSwap = 0x280, 0x290, 0x2a0 // C: fetch_add_pci_atomic
 	const eightBytes = 1 << 1                               // C: IBV_PCI_ATOMIC_OPERATION_8_BYTE_SIZE_SUP
 	g := c.queryCaps(capsAtomic)

@@ -5,12 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
-// QueryDevice returns mlx5's own attributes. CompMask names those that are wanted, then those that are there.
-func (r *Rings) QueryDevice(ctx handle, a *abi.MLX5DVContext) error {
-	c, err := get[context](r.v, ctx)
-	if err != nil {
-		return err
-	}
+// DVQueryDevice returns mlx5's own attributes. CompMask names those that are wanted, then those that are there.
+func (c queries) DVQueryDevice(a *abi.MLX5DVContext) error {
 	d, err := c.driver()
 	if err != nil {
 		return err
@@ -44,14 +40,14 @@ func (r *Rings) QueryDevice(ctx handle, a *abi.MLX5DVContext) error {
 	if want&abi.MLX5DV_CONTEXT_MASK_DC_ODP_CAPS != 0 {
 		a.DCODPCaps = c.dcODP()
 	}
-	a.SigCaps, a.MaxWRMemcpyLength, a.CryptoCaps = g.signatures(), g.memcpy(), g.crypto(c)
+	a.SigCaps, a.MaxWRMemcpyLength, a.CryptoCaps = g.signatures(), g.memcpy(), g.crypto(c.context)
 	a.MaxDCRdAtom, a.MaxDCInitRdAtom = 1<<g.get(0x12a, 6), 1<<g.get(0x13a, 6)
 	c.optional(a, want, d, g)
 	return nil
 }
 
 // optional fills in the attributes that not every device has.
-func (c *context) optional(a *abi.MLX5DVContext, want uint64, d *deviceResp, g caps) {
+func (c queries) optional(a *abi.MLX5DVContext, want uint64, d *deviceResp, g caps) {
 	add := func(mask uint64, is bool) { a.CompMask |= sum(choice[uint64]{is, want & mask}) }
 	if page, err := c.clockInfo(); err == nil {
 		a.MaxClockInfoUpdateNsec = page.Period.Load()

@@ -10,12 +10,8 @@ import (
 )
 
 // ReservedQPNAlloc takes a number.
-func (s *scheduler) ReservedQPNAlloc(ctx handle) (uint32, error) {
+func (c scheduler) ReservedQPNAlloc() (_ uint32, err error) {
 	const kind, size, perBlock = 0x2c, 16, 0x93 // C: MLX5_OBJ_TYPE_RESERVED_QPN, log_reserved_qpn_granularity
-	c, err := get[context](s.v, ctx)
-	if err != nil {
-		return 0, err
-	}
 	if !c.queryCaps(capsGeneral).hasGeneral(kind) {
 		return 0, syscall.EOPNOTSUPP
 	}
@@ -47,11 +43,7 @@ func (s *scheduler) ReservedQPNAlloc(ctx handle) (uint32, error) {
 }
 
 // ReservedQPNDealloc gives a number back. A block ends when all its numbers were taken and given back.
-func (s *scheduler) ReservedQPNDealloc(ctx handle, qpn uint32) error {
-	c, err := get[context](s.v, ctx)
-	if err != nil {
-		return err
-	}
+func (c scheduler) ReservedQPNDealloc(qpn uint32) error {
 	r := &c.reserved
 	r.mu.Lock()
 	defer r.mu.Unlock()

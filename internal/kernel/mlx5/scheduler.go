@@ -8,7 +8,7 @@ import (
 )
 
 // schedule fills in a command about an element.
-func (s *scheduler) schedule(in []byte, kind uint32, a *abi.MLX5DVSchedAttr, parent uint32) {
+func schedule(in []byte, kind uint32, a *abi.MLX5DVSchedAttr, parent uint32) {
 	// C: struct mlx5_ifc_create_sched_elem_in_bits.
 	const fields, hierarchy, nic, element, parentAt, shareAt, rateAt = 0x10, 0xc0, 3, 0x180, 0x1c0, 0x220, 0x240
 	binary.BigEndian.PutUint64(in[fields:], uint64(a.Flags))
@@ -26,7 +26,7 @@ func (s *scheduler) schedule(in []byte, kind uint32, a *abi.MLX5DVSchedAttr, par
 const schedSize = 128
 
 // checkSched reports what is wrong with the attributes of an element.
-func (c *context) checkSched(kind uint32, a *abi.MLX5DVSchedAttr) error {
+func (c scheduler) checkSched(kind uint32, a *abi.MLX5DVSchedAttr) error {
 	const shareFlag, rateFlag = abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_BW_SHARE, abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_MAX_AVG_BW
 	if a.CompMask != 0 || a.Flags&^(shareFlag|rateFlag) != 0 || a.Parent == 0 && (a.Flags != 0 || kind == schedLeaf) {
 		return syscall.EINVAL
@@ -49,86 +49,71 @@ const (
 	capQoS          = 0x21b // of capsGeneral
 	capQPExtensions = 0x122 // C: qpc_extension
 	capsQoS         = 0x0c
+
+	generalShare = 0x26 // C: MLX5_OBJ_TYPE_SCHEDULING_ELEMENT
 )
 
-func (s *scheduler) create(ctx handle, kind uint32, a *abi.MLX5DVSchedAttr) (handle, error) {
-	const general = 0x26 // C: MLX5_OBJ_TYPE_SCHEDULING_ELEMENT
-	c, err := get[context](s.v, ctx)
-	if err != nil {
-		return 0, err
-	}
+func (c scheduler) share(kind uint32, a *abi.MLX5DVSchedAttr) (*share, error) {
 	if err := c.checkSched(kind, a); err != nil {
-		return 0, err
+		return nil, err
 	}
 	var parent uint32
 	if a.Parent != 0 {
-		p, err := get[share](s.v, a.Parent)
+		p, err := get[share](c.v, a.Parent)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		if p.c != c || p.kind != schedNode {
-			return 0, syscall.EINVAL
+		if p.c != c.context || p.kind != schedNode {
+			return nil, syscall.EINVAL
 		}
 		parent = p.id
 	}
 	e := &share{kind: kind}
-	in := generalCommand(createGeneral, general, 0, schedSize)
-	s.schedule(in, kind, a, parent)
-	if e.obj, e.id, err = c.makeGeneral(in); err != nil {
-		return 0, err
-	}
-	return s.v.table.add(e), nil
+	in := generalCommand(createGeneral, generalShare, 0, schedSize)
+	schedule(in, kind, a, parent)
+	var err error
+	e.obj, e.id, err = c.makeGeneral(in)
+	return e, err
 }
 
-func (s *scheduler) modify(h handle, kind uint32, a *abi.MLX5DVSchedAttr) error {
-	const general = 0x26
-	e, err := get[share](s.v, h)
-	if err != nil {
+func (e *share) change(kind uint32, a *abi.MLX5DVSchedAttr) error {
+	if err := (scheduler{e.c}).checkSched(kind, a); err != nil {
 		return err
 	}
-	if err := e.c.checkSched(kind, a); err != nil {
-		return err
-	}
-	in, out := generalCommand(modifyGeneral, general, e.id, schedSize), make([]byte, generalHead)
-	s.schedule(in, kind, a, 0)
+	in, out := generalCommand(modifyGeneral, generalShare, e.id, schedSize), make([]byte, generalHead)
+	schedule(in, kind, a, 0)
 	return answered(out, e.obj.modify(in, out))
 }
 
 // SchedNodeCreate makes an inner element.
-func (s *scheduler) SchedNodeCreate(ctx handle, a *abi.MLX5DVSchedAttr) (handle, error) {
-	return s.create(ctx, schedNode, a)
+func (c scheduler) SchedNodeCreate(a *abi.MLX5DVSchedAttr) (*share, error) {
+	return c.share(schedNode, a)
 }
 
 // SchedLeafCreate makes an element that QPs send by.
-func (s *scheduler) SchedLeafCreate(ctx handle, a *abi.MLX5DVSchedAttr) (handle, error) {
-	return s.create(ctx, schedLeaf, a)
+func (c scheduler) SchedLeafCreate(a *abi.MLX5DVSchedAttr) (*share, error) {
+	return c.share(schedLeaf, a)
 }
 
 // SchedNodeModify changes an inner element.
-func (s *scheduler) SchedNodeModify(h handle, a *abi.MLX5DVSchedAttr) error {
-	return s.modify(h, schedNode, a)
-}
+func (e *share) SchedNodeModify(a *abi.MLX5DVSchedAttr) error { return e.change(schedNode, a) }
 
 // SchedLeafModify changes an element that QPs send by.
-func (s *scheduler) SchedLeafModify(h handle, a *abi.MLX5DVSchedAttr) error {
-	return s.modify(h, schedLeaf, a)
-}
+func (e *share) SchedLeafModify(a *abi.MLX5DVSchedAttr) error { return e.change(schedLeaf, a) }
 
 // SchedNodeDestroy ends an element without children.
-func (s *scheduler) SchedNodeDestroy(h handle) error {
-	return ends(s.v, h, func(e *share) error { return e.end() })
-}
+func (e *share) SchedNodeDestroy() error { return e.end() }
 
 // SchedLeafDestroy ends an element that no QP sends by.
-func (s *scheduler) SchedLeafDestroy(h handle) error { return s.SchedNodeDestroy(h) }
+func (e *share) SchedLeafDestroy() error { return e.end() }
 
 // leaf returns the number of an element, 0 without one.
-func (s *scheduler) leaf(h handle, c *context) (uint32, error) {
+func (c scheduler) leaf(h handle) (uint32, error) {
 	if h == 0 {
 		return 0, nil
 	}
-	e, err := get[share](s.v, h)
-	if err == nil && (e.c != c || e.kind != schedLeaf) {
+	e, err := get[share](c.v, h)
+	if err == nil && (e.c != c.context || e.kind != schedLeaf) {
 		err = syscall.EINVAL
 	}
 	if err != nil {
@@ -138,17 +123,13 @@ func (s *scheduler) leaf(h handle, c *context) (uint32, error) {
 }
 
 // ModifyQPSchedElem has a QP send its requests, and RC its responses, by elements.
-func (s *scheduler) ModifyQPSchedElem(h, requests, responses handle) error {
+func (q *qp) ModifyQPSchedElem(requests, responses handle) error {
 	const queues, pairs = 0x8, 0x21 // C: nic_sq_scheduling, nic_qp_scheduling
-	q, err := get[qp](s.v, h)
+	request, err := scheduler{q.c}.leaf(requests)
 	if err != nil {
 		return err
 	}
-	request, err := s.leaf(requests, q.c)
-	if err != nil {
-		return err
-	}
-	response, err := s.leaf(responses, q.c)
+	response, err := scheduler{q.c}.leaf(responses)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (v *Verbs) createSRQ(h handle, a *abi.SRQAttr, x *uverbs.XRC) (handle, erro
 	if stride > uint64(i.maxRecvWR) || wqes > 1<<16 { // the number of the next one has 16 bits
 		return 0, syscall.EINVAL
 	}
-	s := &srq{object: object{c: c}, stride: uint32(stride), tail: uint32(wqes) - 1}
+	s := &srq{ringed: of(c), stride: uint32(stride), tail: uint32(wqes) - 1}
 	if s.queue, err = c.memory.queue(int(wqes * stride)); err != nil {
 		return 0, err
 	}
@@ -92,20 +92,12 @@ func (s *srq) create(p *pd, sges, limit uint32, x *uverbs.XRC) error {
 }
 
 // ModifySRQ changes an SRQ.
-func (v *Verbs) ModifySRQ(h handle, a *abi.SRQAttr, mask uint32) error {
-	s, err := get[srq](v, h)
-	if err != nil {
-		return err
-	}
+func (s *srq) ModifySRQ(a *abi.SRQAttr, mask uint32) error {
 	return s.c.file.ModifySRQ(s.kernel, mask, a.MaxWR, a.SRQLimit)
 }
 
 // QuerySRQ returns the attributes of an SRQ.
-func (v *Verbs) QuerySRQ(h handle, a *abi.SRQAttr) error {
-	s, err := get[srq](v, h)
-	if err != nil {
-		return err
-	}
+func (s *srq) QuerySRQ(a *abi.SRQAttr) error {
 	maxWR, maxSGE, limit, err := s.c.file.QuerySRQ(s.kernel)
 	if err != nil {
 		return err
@@ -115,35 +107,16 @@ func (v *Verbs) QuerySRQ(h handle, a *abi.SRQAttr) error {
 }
 
 // GetSRQNum returns the number of an SRQ.
-func (v *Verbs) GetSRQNum(_, h handle) (uint32, error) {
-	s, err := get[srq](v, h)
-	if err != nil {
-		return 0, err
-	}
-	return s.number, nil
-}
+func (s *srq) GetSRQNum() (uint32, error) { return s.number, nil }
 
 // DestroySRQ ends an SRQ, when its events were acknowledged.
-func (v *Verbs) DestroySRQ(h handle) error {
-	s, err := get[srq](v, h)
-	if err != nil {
-		return err
-	}
+func (s *srq) DestroySRQ() error {
 	n, err := s.c.file.DestroySRQ(s.kernel)
-	f, err := s.c.finish("destroy_srq", err, reported{&s.async, n})
-	if f == stays {
-		return err
-	}
-	v.table.remove(h)
-	return s.c.recycle(f, s.queue, ring{})
+	return s.retire("destroy_srq", err, ring{}, reported{&s.async, n})
 }
 
 // InitSRQ returns the ring of an SRQ.
-func (r *Rings) InitSRQ(h handle, mask uint64) (*abi.MLX5DVSRQ, error) {
-	s, err := get[srq](r.v, h)
-	if err != nil {
-		return nil, err
-	}
+func (s *srq) InitSRQ(mask uint64) (*abi.MLX5DVSRQ, error) {
 	const num = 1 << 0 // C: MLX5DV_SRQ_MASK_SRQN
 	return &abi.MLX5DVSRQ{Buf: uintptr(s.queue.ring.addr()), DBRec: s.queue.record.addr(), Stride: s.stride,
 		Tail: s.tail, CompMask: mask & num, SRQN: s.number}, nil

@@ -16,7 +16,7 @@ type handle = control.Handle
 
 // Verbs is the control path of mlx5 devices through the kernel. It is safe for concurrent use.
 type Verbs struct {
-	steering
+	control.NoVerbs
 	root  sysfs.Root
 	table table
 
@@ -34,21 +34,6 @@ type Verbs struct {
 type listing struct {
 	files, names []sysfs.Entry // of device files, of devices
 	devices      []facts
-}
-
-// steering has the verbs of steering rules.
-type steering struct {
-	control.NoVerbs
-	v *Verbs
-}
-
-// scheduler shares bandwidth, and chooses paths.
-type scheduler struct{ v *Verbs }
-
-// directRules has the tables of level 0, whose matchers and rules are the kernel's. Only libmlx5 has other tables.
-type directRules struct {
-	v *Verbs
-	control.NoDirectRules
 }
 
 // table finds objects by their handles, which are used once.
@@ -112,6 +97,15 @@ type context struct {
 }
 
 func (c *context) owner() handle { return c.handle }
+
+// Parts of what a context does.
+type (
+	queries   struct{ *context } // asks for the attributes of the device and its ports
+	devX      struct{ *context } // sends commands to the firmware, and makes what they refer to
+	steering  struct{ *context } // makes steering rules
+	crypto    struct{ *context } // makes keys that encrypt
+	scheduler struct{ *context } // shares bandwidth, and reserves numbers
+)
 
 // bar is a mapped page with registers.
 type bar struct {
@@ -195,7 +189,7 @@ type ring struct {
 // record is a doorbell record: two counters, big endian.
 type record []byte
 
-// kernelObject is an object of the driver's kinds, which the kernel has a number for.
+// kernelObject is an object that the kernel has a number for.
 type kernelObject struct {
 	object
 	number uint32

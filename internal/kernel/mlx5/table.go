@@ -64,23 +64,6 @@ func get[T any](v *Verbs, h handle) (*T, error) {
 	return nil, &HandleError{h}
 }
 
-// forget removes an object that is another process's.
-func forget[T any](v *Verbs, h handle) error {
-	_, err := get[T](v, h)
-	if err == nil {
-		v.table.remove(h)
-	}
-	return err
-}
-
-// field returns what f says of the object of a handle, and the zero value if there is no such object.
-func field[T, R any](v *Verbs, h handle, f func(*T) R) (r R) {
-	if p, err := get[T](v, h); err == nil {
-		r = f(p)
-	}
-	return r
-}
-
 // also adds to err an error of cleaning up, if there is one. An errno alone stays one.
 func also(err, e error) error {
 	switch {
@@ -92,37 +75,11 @@ func also(err, e error) error {
 	return errors.Join(err, e)
 }
 
-// ends ends an object and removes it from the table.
-func ends[T any](v *Verbs, h handle, end func(*T) error) error {
-	o, err := get[T](v, h)
-	if err != nil {
-		return err
-	}
-	if err := end(o); err != nil {
-		return err
-	}
-	v.table.remove(h)
-	return nil
-}
-
 // errnoOf returns the errno in err, and err if there is none.
 func errnoOf(err error) error {
-	if e, ok := asErrno(err); ok {
+	var e syscall.Errno
+	if errors.As(err, &e) {
 		return e
 	}
 	return err
-}
-
-func asErrno(err error) (syscall.Errno, bool) {
-	for err != nil {
-		if e, ok := err.(syscall.Errno); ok {
-			return e, true
-		}
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			break
-		}
-		err = u.Unwrap()
-	}
-	return 0, false
 }

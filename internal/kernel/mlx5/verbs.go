@@ -14,27 +14,21 @@ var (
 // New returns the control path.
 func New() *Verbs {
 	root := sysfs.DefaultRoot()
-	v := &Verbs{root: root, live: root.Live(), openFile: openFile, netlink: nldev.Devices,
+	return &Verbs{root: root, live: root.Live(), openFile: openFile, netlink: nldev.Devices,
 		devices: make(map[facts]handle)}
-	v.steering.v = v
-	return v
 }
 
 // Rings returns what the direct data path takes from it.
-func (v *Verbs) Rings() *Rings {
-	return &Rings{v: v, devX: devX{v}, mkeys: mkeys{v: v}, matchers: matchers{v}, scheduler: scheduler{v},
-		directRules: directRules{v: v}}
-}
+func (v *Verbs) Rings() *Rings { return &Rings{v: v} }
 
-// Rings has what is mlx5's own: the rings of the objects of Verbs, and more objects.
+// Rings has what is mlx5's own: the rings of the objects of Verbs, and more objects. It has no MkeyCheck: the data path
+// takes the errors of a signature from its CQs. Of direct rules it has the tables of level 0, whose matchers and rules
+// are the kernel's. Only libmlx5 has other tables.
 type Rings struct {
 	v *Verbs
 	control.NoExtensions
-	mkeys
-	devX
-	matchers
-	scheduler
-	directRules
+	control.NoMkeys
+	control.NoDirectRules
 }
 
 // Owner returns the context of an object.

@@ -62,7 +62,7 @@ func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (
 	if err := s.receive(&c.info, &abi.QPCap{MaxRecvWR: a.MaxWR, MaxRecvSGE: a.MaxSGE}); err != nil {
 		return 0, err
 	}
-	w := &wq{object: object{c: c}, wqes: uint32(s.wqes), stride: uint32(s.stride)}
+	w := &wq{ringed: of(c), wqes: uint32(s.wqes), stride: uint32(s.stride)}
 	if w.queue, err = c.memory.queue(s.bytes()); err != nil {
 		return 0, err
 	}
@@ -101,11 +101,7 @@ func (w *wq) create(k *uverbs.CreateWQ, strides *abi.MLX5DVStridingRQInitAttr) e
 }
 
 // ModifyWQ changes a WQ. When it leaves RESET its counters begin again.
-func (v *Verbs) ModifyWQ(_, h handle, a *abi.WQAttr) error {
-	w, err := get[wq](v, h)
-	if err != nil {
-		return err
-	}
+func (w *wq) ModifyWQ(a *abi.WQAttr) error {
 	ready := a.AttrMask&abi.IBV_WQ_ATTR_STATE != 0 && a.WQState == abi.IBV_WQS_RDY
 	if ready && w.state.Load() == abi.IBV_WQS_RESET {
 		w.queue.record.zero()
@@ -125,58 +121,36 @@ func (v *Verbs) ModifyWQ(_, h handle, a *abi.WQAttr) error {
 }
 
 // DestroyWQ ends a WQ, when its events were acknowledged.
-func (v *Verbs) DestroyWQ(_, h handle) error {
-	w, err := get[wq](v, h)
-	if err != nil {
-		return err
-	}
+func (w *wq) DestroyWQ() error {
 	n, err := w.c.file.DestroyWQ(w.kernel)
-	f, err := w.c.finish("destroy_wq", err, reported{&w.async, n})
-	if f == stays {
-		return err
-	}
-	v.table.remove(h)
-	return w.c.recycle(f, w.queue, ring{})
+	return w.retire("destroy_wq", err, ring{}, reported{&w.async, n})
 }
 
 // WQNumber returns the number of a WQ.
-func (v *Verbs) WQNumber(h handle) uint32 { return field(v, h, func(w *wq) uint32 { return w.number }) }
+func (w *wq) WQNumber() uint32 { return w.number }
 
 // InitRWQ returns the ring of a WQ.
-func (r *Rings) InitRWQ(h handle) (*abi.MLX5DVRWQ, error) {
-	w, err := get[wq](r.v, h)
-	if err != nil {
-		return nil, err
-	}
+func (w *wq) InitRWQ() (*abi.MLX5DVRWQ, error) {
 	return &abi.MLX5DVRWQ{Buf: uintptr(w.queue.ring.addr()), DBRec: w.queue.record.addr(), WQECnt: w.wqes,
 		Stride: w.stride}, nil
 }
 
 // CreateRWQIndTable makes an indirection table.
-func (v *Verbs) CreateRWQIndTable(ctx handle, log uint32, wqs []handle) (handle, error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
+func (c *context) CreateRWQIndTable(log uint32, wqs []handle) (*indTable, error) {
 	if log > 16 || len(wqs) != 1<<log {
-		return 0, syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
 	list := make([]uint32, len(wqs))
 	for i, h := range wqs {
-		w, err := get[wq](v, h)
+		w, err := get[wq](c.v, h)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		list[i] = w.kernel
 	}
-	t := &indTable{object: object{c: c}}
-	if t.number, err = c.file.CreateTable(log, list, uverbs.Driver{Out: make([]byte, 8)}); err != nil {
-		return 0, err
-	}
-	return v.table.add(t), nil
+	number, err := c.file.CreateTable(log, list, uverbs.Driver{Out: make([]byte, 8)})
+	return &indTable{numbered(c, number)}, err
 }
 
 // DestroyRWQIndTable ends an indirection table.
-func (v *Verbs) DestroyRWQIndTable(_, h handle) error {
-	return ends(v, h, func(t *indTable) error { return t.c.destroyed(t.c.file.DestroyTable(t.number)) })
-}
+func (t *indTable) DestroyRWQIndTable() error { return t.c.destroyed(t.c.file.DestroyTable(t.number)) }

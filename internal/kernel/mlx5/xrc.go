@@ -7,25 +7,16 @@ import (
 )
 
 // OpenXRCD opens an XRC domain.
-func (v *Verbs) OpenXRCD(ctx handle, a *abi.XRCDInitAttr) (handle, error) {
-	c, err := get[context](v, ctx)
-	if err != nil {
-		return 0, err
-	}
+func (c *context) OpenXRCD(a *abi.XRCDInitAttr) (*xrcd, error) {
 	if a.CompMask != abi.IBV_XRCD_INIT_ATTR_FD|abi.IBV_XRCD_INIT_ATTR_OFLAGS {
-		return 0, syscall.EINVAL
+		return nil, syscall.EINVAL
 	}
-	x := &xrcd{object: object{c: c}}
-	if x.number, err = c.file.OpenXRCD(a.FD, uint32(a.OFlags)); err != nil {
-		return 0, err
-	}
-	return v.table.add(x), nil
+	number, err := c.file.OpenXRCD(a.FD, uint32(a.OFlags))
+	return &xrcd{numbered(c, number)}, err
 }
 
 // CloseXRCD closes an XRC domain.
-func (v *Verbs) CloseXRCD(_, h handle) error {
-	return ends(v, h, func(x *xrcd) error { return x.c.destroyed(x.c.file.CloseXRCD(x.number)) })
-}
+func (x *xrcd) CloseXRCD() error { return x.c.destroyed(x.c.file.CloseXRCD(x.number)) }
 
 // OpenQP opens a QP of an XRC domain that another process has made.
 func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
@@ -37,7 +28,7 @@ func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	q := &qp{object: object{c: x.c}, opened: true, init: abi.QPInitAttrEx{QPType: a.QPType, QPContext: a.QPContext}}
+	q := &qp{ringed: of(x.c), opened: true, init: abi.QPInitAttrEx{QPType: a.QPType, QPContext: a.QPContext}}
 	q.handle = v.table.add(q)
 	r, err := x.c.file.OpenQP(uint64(q.handle), x.number, a.QPNum, uint8(a.QPType))
 	if err == nil {

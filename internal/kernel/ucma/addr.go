@@ -80,14 +80,12 @@ func (c *CM) Listen(h control.Handle, backlog int) error {
 }
 
 // known returns what is known of an ID; zero if there is none.
-func (c *CM) known(h control.Handle) route {
+func (c *CM) known(h control.Handle) state {
 	i, err := c.ids.get(h)
 	if err != nil {
-		return route{}
+		return state{}
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.route
+	return i.now()
 }
 
 // Verbs returns the context of the ID's device, 0 before it has one.

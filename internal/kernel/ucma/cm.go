@@ -64,18 +64,19 @@ func (c *CM) Response(*control.CMEvent) bool { return false }
 
 // with calls f with the ID, to write its commands.
 func (c *CM) with(h control.Handle, f func(w usercm.Writer, i *id) error) error {
-	i, err := c.ids.get(h)
-	if err != nil {
-		return err
-	}
-	return i.channel().file.Do(func(w usercm.Writer) error { return f(w, i) })
+	return on(c, h, (*usercm.File).Do, f)
 }
 
 // once is with for one command.
 func (c *CM) once(h control.Handle, f func(w usercm.Writer, i *id) error) error {
+	return on(c, h, (*usercm.File).Once, f)
+}
+
+func on(c *CM, h control.Handle, write func(*usercm.File, func(usercm.Writer) error) error,
+	f func(w usercm.Writer, i *id) error) error {
 	i, err := c.ids.get(h)
 	if err != nil {
 		return err
 	}
-	return i.channel().file.Once(func(w usercm.Writer) error { return f(w, i) })
+	return write(i.now().ch.file, func(w usercm.Writer) error { return f(w, i) })
 }

@@ -60,8 +60,8 @@ func (c *CM) Connect(h control.Handle, p abi.RDMAConnParam, data []byte) error {
 		if _, err := i.limit(&p, false); err != nil {
 			return err
 		}
-		local, _ := i.eces()
-		return usercm.Tell(w, usercm.CmdConnect, &usercm.Connect{Param: i.param(&p, data), ID: i.number, ECE: local})
+		return usercm.Tell(w, usercm.CmdConnect, &usercm.Connect{Param: i.param(&p, data), ID: i.number,
+			ECE: i.now().local})
 	})
 }
 
@@ -77,9 +77,9 @@ func (c *CM) Accept(h control.Handle, p abi.RDMAConnParam, data []byte) error {
 				return err
 			}
 		}
-		local, remote := i.eces() // what is accepted has the vendor of the request
+		s := i.now() // what is accepted has the vendor of the request
 		err = usercm.Tell(w, usercm.CmdAccept, &usercm.Accept{UID: uint64(i.handle), Param: i.param(&p, data),
-			ID: i.number, ECE: usercm.ECE{VendorID: remote.VendorID, Options: local.Options}})
+			ID: i.number, ECE: usercm.ECE{VendorID: s.remote.VendorID, Options: s.local.Options}})
 		if err != nil {
 			_ = c.qps.stop(i)
 		}
@@ -90,7 +90,7 @@ func (c *CM) Accept(h control.Handle, p abi.RDMAConnParam, data []byte) error {
 // Establish is rdma_establish.
 func (c *CM) Establish(h control.Handle) error {
 	return c.once(h, func(w usercm.Writer, i *id) error {
-		if i.pair().handle != 0 {
+		if i.now().qp.handle != 0 {
 			return syscall.EINVAL
 		}
 		return establish(w, i)
@@ -122,7 +122,7 @@ func (c *CM) reject(h control.Handle, data []byte, reason uint8) error {
 // Disconnect is rdma_disconnect.
 func (c *CM) Disconnect(h control.Handle) error {
 	return c.once(h, func(w usercm.Writer, i *id) error {
-		if i.device() == nil {
+		if i.now().dev == nil {
 			return syscall.EINVAL
 		}
 		if err := c.qps.stop(i); err != nil {

@@ -1,6 +1,7 @@
 package ucma
 
 import (
+	"slices"
 	"sync"
 	"syscall"
 
@@ -167,12 +168,9 @@ func (d *devices) bury(o *device) {
 	if o.refs > 0 {
 		return
 	}
-	for n, p := range d.open {
-		if p == o {
-			d.open = append(d.open[:n:n], d.open[n+1:]...)
-			_ = d.v.CloseDevice(o.context)
-			return
-		}
+	if n := slices.Index(d.open, o); n >= 0 {
+		d.open = append(d.open[:n:n], d.open[n+1:]...)
+		_ = d.v.CloseDevice(o.context)
 	}
 }
 

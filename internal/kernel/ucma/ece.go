@@ -50,7 +50,7 @@ func initECE(v control.Verbs, i *id, qp control.Handle) error {
 
 // agreeECE notes which of the options of a request the QP has taken.
 func agreeECE(v control.Verbs, i *id, qp control.Handle) error {
-	if _, remote := i.eces(); remote.VendorID == 0 {
+	if i.now().remote.VendorID == 0 {
 		return nil
 	}
 	e, err := queryECE(v, qp)
@@ -65,7 +65,7 @@ func agreeECE(v control.Verbs, i *id, qp control.Handle) error {
 
 // takeECE gives the QP of an ID the options that the peer has accepted.
 func takeECE(v control.Verbs, i *id, qp control.Handle, e usercm.ECE) error {
-	local, _ := i.eces()
+	local := i.now().local
 	if e.VendorID == 0 { // the peer, or a kernel on the way, does not know of them
 		e = usercm.ECE{VendorID: local.VendorID}
 	} else if e.VendorID != local.VendorID {

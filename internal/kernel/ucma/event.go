@@ -120,7 +120,7 @@ func (a *arrival) take() bool {
 		a.conn()
 		a.response()
 	case abi.RDMA_CM_EVENT_REJECTED, abi.RDMA_CM_EVENT_DISCONNECTED:
-		if i.hasFailed() {
+		if i.now().failed {
 			return false
 		}
 		if a.e.Event == abi.RDMA_CM_EVENT_REJECTED {
@@ -130,7 +130,7 @@ func (a *arrival) take() bool {
 	case abi.RDMA_CM_EVENT_CONNECT_ERROR, abi.RDMA_CM_EVENT_UNREACHABLE, abi.RDMA_CM_EVENT_ESTABLISHED:
 		a.param()
 	case abi.RDMA_CM_EVENT_DEVICE_REMOVAL:
-		a.c.devices.removed(i.device())
+		a.c.devices.removed(i.now().dev)
 	case abi.RDMA_CM_EVENT_MULTICAST_JOIN, abi.RDMA_CM_EVENT_MULTICAST_ERROR:
 		a.multicast()
 	case abi.RDMA_CM_EVENT_USER:
@@ -163,7 +163,7 @@ func (a *arrival) resolved() error {
 	if err := i.query(a.w, &a.c.devices); err != nil {
 		return err
 	}
-	if i.device() == nil {
+	if i.now().dev == nil {
 		return syscall.ENODEV
 	}
 	return nil
@@ -171,7 +171,7 @@ func (a *arrival) resolved() error {
 
 // routed fetches the paths of an ID.
 func (a *arrival) routed() error {
-	d := a.of.id.device()
+	d := a.of.id.now().dev
 	switch {
 	case d == nil:
 		return syscall.ENODEV
@@ -200,7 +200,7 @@ func (a *arrival) request() (ok bool) {
 // the program.
 func (a *arrival) response() {
 	i := a.of.id
-	qp := i.pair().handle
+	qp := i.now().qp.handle
 	if qp == 0 {
 		i.mu.Lock()
 		i.remote = a.e.ECE

@@ -9,7 +9,7 @@ import (
 )
 
 func (c *CM) newID(ch *channel, ps, typ uint32) *id {
-	i := &id{handle: c.handle(), ps: ps, typ: typ, ch: ch}
+	i := &id{handle: c.handle(), ps: ps, typ: typ, state: state{ch: ch}}
 	c.ids.put(i.handle, i)
 	return i
 }
@@ -60,7 +60,7 @@ func (c *CM) DestroyID(h control.Handle) error {
 	if err != nil {
 		return err
 	}
-	c.acks.settle(&i.events, reported, &i.channel().reading)
+	c.acks.settle(&i.events, reported, &i.now().ch.reading)
 	c.forget(i)
 	return nil
 }
@@ -89,7 +89,7 @@ func (c *CM) MigrateID(h, to control.Handle) error {
 	if err != nil {
 		return err
 	}
-	from, reported := i.channel(), uint32(0)
+	from, reported := i.now().ch, uint32(0)
 	err = ch.file.Once(func(w usercm.Writer) (err error) {
 		reported, err = usercm.Migrate(w, i.number, from.file.FD())
 		return err

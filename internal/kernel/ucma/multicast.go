@@ -60,7 +60,7 @@ func (c *CM) LeaveMulticast(h control.Handle, a *sockaddr.Addr) error {
 		return err
 	}
 	i := left.id
-	c.acks.settle(&left.events, reported, &i.channel().reading) // an event that was read may attach the QP
+	c.acks.settle(&left.events, reported, &i.now().ch.reading) // an event that was read may attach the QP
 	c.groups.drop(left.handle)
 	i.mu.Lock()
 	i.groups = slices.DeleteFunc(i.groups, func(g *group) bool { return g == left })

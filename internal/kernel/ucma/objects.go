@@ -24,6 +24,16 @@ type id struct {
 	events events
 
 	mu sync.Mutex // held for access to the rest, not during commands
+	state
+	groups []*group
+	own    control.Handle // the channel that only this ID has, of CreateEP
+
+	resolving bool // ResolveAddrInfo was called, and QueryAddrInfo was not
+	resolved  []control.AddrInfo
+}
+
+// state has the part of an ID that commands and events change.
+type state struct {
 	ch *channel
 	route
 	qp     pair
@@ -31,11 +41,6 @@ type id struct {
 	local  usercm.ECE
 	remote usercm.ECE
 	failed bool // the queue pair could not be brought up: what follows of the connection is no news
-	groups []*group
-	own    control.Handle // the channel that only this ID has, of CreateEP
-
-	resolving bool // ResolveAddrInfo was called, and QueryAddrInfo was not
-	resolved  []control.AddrInfo
 }
 
 // route has the results of the queries: struct rdma_route, and the device.
@@ -71,28 +76,10 @@ type group struct {
 	mlid   uint16
 }
 
-func (i *id) channel() *channel {
+func (i *id) now() state {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.ch
-}
-
-func (i *id) pair() pair {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.qp
-}
-
-func (i *id) hasFailed() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.failed
-}
-
-func (i *id) device() *device {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.dev
+	return i.state
 }
 
 // setPair gives an ID its QP; ok is false if another call was faster.
@@ -104,13 +91,6 @@ func (i *id) setPair(p pair) (ok bool) {
 	}
 	i.qp = p
 	return true
-}
-
-// eces returns the options of both ends.
-func (i *id) eces() (local, remote usercm.ECE) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.local, i.remote
 }
 
 // group returns the group with an address that the ID has joined last, nil if there is none.

@@ -60,7 +60,7 @@ func (p pairs) toState(w usercm.Writer, i *id, qp control.Handle, state uint32, 
 // bringUp moves the QP of an ID, if it has one, from INIT to RTS. INIT comes again, because only now the kernel knows
 // which access the connection needs. most, if not nil, are the reads and atomics.
 func (p pairs) bringUp(w usercm.Writer, i *id, most *limits) error {
-	qp := i.pair().handle
+	qp := i.now().qp.handle
 	if qp == 0 {
 		return nil
 	}
@@ -85,15 +85,15 @@ func (p pairs) bringUp(w usercm.Writer, i *id, most *limits) error {
 // stop ends what the QP of an ID is doing, if it has one: its work requests complete with an error. On iWARP the
 // kernel moves the QP on from SQD.
 func (p pairs) stop(i *id) error {
-	qp := i.pair().handle
-	if qp == 0 {
+	s := i.now()
+	if s.qp.handle == 0 {
 		return nil
 	}
 	state := uint32(abi.IBV_QPS_ERR)
-	if d := i.device(); d != nil && d.transport == abi.IBV_TRANSPORT_IWARP {
+	if s.dev != nil && s.dev.transport == abi.IBV_TRANSPORT_IWARP {
 		state = abi.IBV_QPS_SQD
 	}
-	return p.v.ModifyQP(qp, &abi.QPAttr{QPState: state}, abi.IBV_QP_STATE)
+	return p.v.ModifyQP(s.qp.handle, &abi.QPAttr{QPState: state}, abi.IBV_QP_STATE)
 }
 
 // join notes what the event of a join has, and attaches the QP of the ID, if it has one and is to receive.

@@ -24,11 +24,11 @@ func (c *CM) createQP(
 	h, pd control.Handle, attr *abi.QPInitAttrEx, create func(ctx control.Handle) (control.Handle, error),
 ) (qp control.Handle, err error) {
 	err = c.with(h, func(w usercm.Writer, i *id) error {
-		dev := i.device()
-		if dev == nil || pd == 0 || c.v.Owner(pd) != dev.context || i.pair().handle != 0 {
+		s := i.now()
+		if s.dev == nil || pd == 0 || c.v.Owner(pd) != s.dev.context || s.qp.handle != 0 {
 			return syscall.EINVAL
 		}
-		if qp, err = create(dev.context); err != nil {
+		if qp, err = create(s.dev.context); err != nil {
 			return err
 		}
 		if err = c.qps.begin(w, i, qp); err != nil {
@@ -53,8 +53,7 @@ func (c *CM) createQP(
 
 // HasQP reports whether the ID has a QP of CreateQP or CreateQPEx.
 func (c *CM) HasQP(h control.Handle) bool {
-	i, err := c.ids.get(h)
-	return err == nil && i.pair().handle != 0
+	return c.known(h).qp.handle != 0
 }
 
 // ForgetQP notes that the QP is destroyed.

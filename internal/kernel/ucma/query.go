@@ -42,7 +42,7 @@ func (i *id) setPaths(paths []abi.SAPathRec) {
 
 // setDevice gives an ID the device that the reply to a command names, if it has none.
 func (i *id) setDevice(d *devices, guid uint64, index uint32, cmd usercm.Command, port uint8, pkey uint16) error {
-	if i.device() != nil || guid == 0 {
+	if i.now().dev != nil || guid == 0 {
 		return nil
 	}
 	dev, err := d.get(guid, index)

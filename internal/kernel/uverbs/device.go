@@ -1,6 +1,10 @@
 package uverbs
 
-import "structs"
+import (
+	"structs"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
 
 // DeviceAttr is struct ib_uverbs_query_device_resp of rdma/ib_user_verbs.h. GUIDs are big endian.
 type DeviceAttr struct {
@@ -103,17 +107,12 @@ func (f *File) QueryPort(port uint8) (*PortAttr, error) {
 		Out(1, Bytes(r)))
 }
 
-// GIDEntry is struct ib_uverbs_gid_entry.
-type GIDEntry struct {
-	_                                structs.HostLayout
-	GID                              [16]byte
-	Index, Port, Type, NetdevIfindex uint32
-}
+// GIDEntry is struct ib_uverbs_gid_entry, which is as that of libibverbs.
+type GIDEntry = abi.GIDEntry
 
-// QueryGIDEntry returns an entry of the GID table. The error matches Absent before Linux 5.10.
-func (f *File) QueryGIDEntry(port uint32, index uint32) (*GIDEntry, error) {
-	r := new(GIDEntry)
-	return r, f.do(&queryGIDEntry, request{}, Uint64(0, uint64(port)), Uint64(1, uint64(index)), Uint32(2, 0),
+// QueryGIDEntry fills in an entry of the GID table. The error matches Absent before Linux 5.10.
+func (f *File) QueryGIDEntry(port uint32, index uint32, r *GIDEntry) error {
+	return f.do(&queryGIDEntry, request{}, Uint64(0, uint64(port)), Uint64(1, uint64(index)), Uint32(2, 0),
 		Out(3, Bytes(r)))
 }
 

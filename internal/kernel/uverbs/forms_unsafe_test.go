@@ -141,7 +141,7 @@ var all = []struct {
 	{"query_device", func(f *File) error { return second(f.QueryDevice(true)) }},
 	{"query_device_ex", func(f *File) error { return second(f.QueryDeviceEx(driverPart())) }},
 	{"query_port", func(f *File) error { return second(f.QueryPort(1)) }},
-	{"query_gid_entry", func(f *File) error { return second(f.QueryGIDEntry(1, 2)) }},
+	{"query_gid_entry", func(f *File) error { return f.QueryGIDEntry(1, 2, new(GIDEntry)) }},
 	{"query_gid_table", func(f *File) error { return second(f.QueryGIDTable(make([]GIDEntry, 4))) }},
 	{"alloc_pd", func(f *File) error { return second(f.AllocPD(Driver{Out: make([]byte, 4)})) }},
 	{"dealloc_pd", func(f *File) error { return f.DeallocPD(9) }},

@@ -31,7 +31,7 @@ func TestHeaders(t *testing.T) {
 		{C: "ib_uverbs_query_port_resp_ex", Go: PortAttr{},
 			Renamed: map[string]string{"MaxMsgSize": "max_msg_sz", "GIDTableLen": "gid_tbl_len",
 				"PKeyTableLen": "pkey_tbl_len", "ActiveSpeedEx": "_"}},
-		{C: "ib_uverbs_gid_entry", Go: GIDEntry{}},
+		{C: "ib_uverbs_gid_entry", Go: GIDEntry{}, Renamed: map[string]string{"NdevIfindex": "netdev_ifindex"}},
 		{C: "ib_uverbs_global_route", Go: GlobalRoute{}},
 		{C: "ib_uverbs_ah_attr", Go: AHAttr{}},
 		{C: "ib_uverbs_reg_mr", Go: RegMR{}},

@@ -1,6 +1,10 @@
 package uverbs
 
-import "structs"
+import (
+	"structs"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
 
 // RegMR is struct ib_uverbs_reg_mr.
 type RegMR struct {
@@ -50,12 +54,8 @@ func (f *File) QueryMR(handle uint32) (*MR, uint64, error) {
 	return r, *length, err
 }
 
-// SGE is struct ib_uverbs_sge.
-type SGE struct {
-	_            structs.HostLayout
-	Addr         uint64
-	Length, LKey uint32
-}
+// SGE is struct ib_uverbs_sge, which is as that of libibverbs.
+type SGE = abi.SGE
 
 // AdviseMR advises the kernel on memory.
 func (f *File) AdviseMR(pd, advice, flags uint32, list []SGE) error {

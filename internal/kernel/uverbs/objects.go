@@ -1,6 +1,10 @@
 package uverbs
 
-import "structs"
+import (
+	"structs"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
 
 // handleOnly is the struct of the commands that destroy an object without events.
 type handleOnly struct {
@@ -38,22 +42,11 @@ func (f *File) AllocPD(d Driver) (uint32, error) {
 // DeallocPD ends a protection domain.
 func (f *File) DeallocPD(handle uint32) error { return f.drop(&deallocPD, handle) }
 
-// GlobalRoute is struct ib_uverbs_global_route.
-type GlobalRoute struct {
-	_                                    structs.HostLayout
-	DGID                                 [16]byte
-	FlowLabel                            uint32
-	SGIDIndex, HopLimit, TrafficClass, _ uint8
-}
-
-// AHAttr is struct ib_uverbs_ah_attr.
-type AHAttr struct {
-	_                                     structs.HostLayout
-	GRH                                   GlobalRoute
-	DLID                                  uint16
-	SL, SrcPathBits, StaticRate, IsGlobal uint8
-	PortNum, _                            uint8
-}
+// Structs ib_uverbs_ah_attr and ib_uverbs_global_route are as those of libibverbs.
+type (
+	AHAttr      = abi.AHAttr
+	GlobalRoute = abi.GlobalRoute
+)
 
 // CreateAH makes an address handle in the kernel, which resolves the address.
 func (f *File) CreateAH(user uint64, pd uint32, a *AHAttr, d Driver) (uint32, error) {

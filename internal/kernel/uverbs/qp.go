@@ -1,12 +1,13 @@
 package uverbs
 
-import "structs"
+import (
+	"structs"
 
-// QPCap is struct ib_uverbs_qp_cap.
-type QPCap struct {
-	_                                                           structs.HostLayout
-	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInlineData uint32
-}
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// QPCap is struct ib_uverbs_qp_cap, which is as that of libibverbs.
+type QPCap = abi.QPCap
 
 // CreateQP is struct ib_uverbs_create_qp.
 type CreateQP struct {

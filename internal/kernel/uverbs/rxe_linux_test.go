@@ -152,13 +152,14 @@ func TestRXE_Device(t *testing.T) {
 // gids compares the GID table with sysfs. Its commands exist as methods alone.
 func (n *node) gids(port *PortAttr) {
 	want, ok := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
-	entry, err := n.QueryGIDEntry(1, uint32(n.rxe.GID))
+	entry := new(GIDEntry)
+	err := n.QueryGIDEntry(1, uint32(n.rxe.GID), entry)
 	if n.form == ByWrite && Absent(err) {
 		return
 	}
 	n.ok(err)
 	const rocev2 = 2
-	if !ok || entry.GID != want || entry.Type != rocev2 || entry.NetdevIfindex == 0 || entry.Port != 1 {
+	if !ok || sysfs.GID(entry.GID) != want || entry.GIDType != rocev2 || entry.NdevIfindex == 0 || entry.PortNum != 1 {
 		n.t.Errorf("%+v, want GID %v", entry, want)
 	}
 	table := make([]GIDEntry, port.GIDTableLen)
@@ -168,7 +169,7 @@ func (n *node) gids(port *PortAttr) {
 	}
 	// An index that holds nothing, and one beyond the table.
 	for i, want := range map[uint32]error{port.GIDTableLen - 1: syscall.ENODATA, port.GIDTableLen: syscall.EINVAL} {
-		if _, err := n.QueryGIDEntry(1, i); err != want {
+		if err := n.QueryGIDEntry(1, i, new(GIDEntry)); err != want {
 			n.t.Errorf("GID %d: %v, want %v", i, err, want)
 		}
 	}
@@ -338,7 +339,8 @@ func (n *node) steps(qp *QP, typ uint8) (m *ModifyQP, masks []uint32) {
 // address makes address handles: SoftRoCE resolves nothing.
 func (n *node) address(pd uint32) {
 	gid, _ := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
-	a := &AHAttr{GRH: GlobalRoute{DGID: gid, SGIDIndex: uint8(n.rxe.GID), HopLimit: 64}, IsGlobal: 1, PortNum: 1}
+	a := &AHAttr{GRH: GlobalRoute{DGID: abi.GID(gid), SGIDIndex: uint8(n.rxe.GID), HopLimit: 64},
+		IsGlobal: 1, PortNum: 1}
 	var number [2]uint32
 	ah := must(n.CreateAH(3, pd, a, Driver{Out: Bytes(&number)}))(n)
 	n.ok(n.DestroyAH(ah))

@@ -28,7 +28,12 @@ func Read(int, []byte) error { return syscall.ENOSYS }
 func ReadSome(int, []byte, int) (int, error) { return 0, syscall.ENOSYS }
 
 // Unmap exists on Linux only.
-func Unmap([]byte) error { return syscall.ENOSYS }
+func Unmap(b []byte) error {
+	if b == nil {
+		return nil
+	}
+	return syscall.ENOSYS
+}
 
 // PageSize exists on Linux only.
 func PageSize() int { return 4096 }

@@ -116,8 +116,13 @@ func ReadSome(fd int, b []byte, least int) (int, error) {
 	}
 }
 
-// Unmap undoes Map.
-func Unmap(b []byte) error { return unix.Munmap(b) }
+// Unmap undoes Map. Without memory it does nothing.
+func Unmap(b []byte) error {
+	if b == nil {
+		return nil
+	}
+	return unix.Munmap(b)
+}
 
 // PageSize returns the size of a page.
 func PageSize() int { return os.Getpagesize() }
