@@ -219,6 +219,17 @@ func (id *ID) enter(op string) error {
 
 func (id *ID) leave() { id.life.Leave() }
 
+// peek returns what get reads of an ID, the zero value once the ID is closed.
+//
+// Preconditions: the caller does not hold the ID entered, since a Migrate of another goroutine would wait for both.
+func peek[T any](id *ID, get func(l control.CM, id uintptr) T) (v T) {
+	if id.enter("read cm id") == nil {
+		defer id.leave()
+		v = get(id.lib, id.handle)
+	}
+	return v
+}
+
 func (id *ID) errClosed(op string) error {
 	return &ibv.OpError{Op: op, Object: id.name, Err: ErrClosed}
 }

@@ -290,56 +290,34 @@ const noAddress = "no address"
 // LocalAddr returns the address that the ID is bound to; zero for none.
 //
 // C: rdma_get_local_addr(3).
-func (id *ID) LocalAddr() netip.AddrPort { return id.addr(control.CM.Src) }
+func (id *ID) LocalAddr() netip.AddrPort { return id.addr(control.CM.Src).AddrPort() }
 
 // PeerAddr returns the peer's address; zero for none.
 //
 // C: rdma_get_peer_addr(3).
-func (id *ID) PeerAddr() netip.AddrPort { return id.addr(control.CM.Dst) }
+func (id *ID) PeerAddr() netip.AddrPort { return id.addr(control.CM.Dst).AddrPort() }
 
-func (id *ID) addr(of func(control.CM, uintptr) sockaddr.Addr) netip.AddrPort {
-	if id.enter("address") != nil {
-		return netip.AddrPort{}
-	}
-	defer id.leave()
-	a := of(id.lib, id.handle)
-	return a.AddrPort()
+func (id *ID) addr(of func(control.CM, uintptr) sockaddr.Addr) *sockaddr.Addr {
+	a := peek(id, of)
+	return &a
 }
 
 // LocalIB returns the address that the ID is bound to, and reports whether it is an InfiniBand address.
 //
 // Experimental: no device has run this. See docs/stability.md.
-func (id *ID) LocalIB() (IBAddr, bool) { return id.ibAddr(control.CM.Src) }
+func (id *ID) LocalIB() (IBAddr, bool) { return ibAddr(id.addr(control.CM.Src)) }
 
 // PeerIB returns the peer's address, and reports whether it is an InfiniBand address.
 //
 // Experimental: no device has run this. See docs/stability.md.
-func (id *ID) PeerIB() (IBAddr, bool) { return id.ibAddr(control.CM.Dst) }
-
-func (id *ID) ibAddr(of func(control.CM, uintptr) sockaddr.Addr) (IBAddr, bool) {
-	if id.enter("address") != nil {
-		return IBAddr{}, false
-	}
-	defer id.leave()
-	a := of(id.lib, id.handle)
-	return ibAddr(&a)
-}
+func (id *ID) PeerIB() (IBAddr, bool) { return ibAddr(id.addr(control.CM.Dst)) }
 
 // SrcPort returns the local port, 0 for none.
 //
 // C: rdma_get_src_port(3).
-func (id *ID) SrcPort() uint16 { return id.port(control.CM.Src) }
+func (id *ID) SrcPort() uint16 { return id.addr(control.CM.Src).Port() }
 
 // DstPort returns the peer's port, 0 for none.
 //
 // C: rdma_get_dst_port(3).
-func (id *ID) DstPort() uint16 { return id.port(control.CM.Dst) }
-
-func (id *ID) port(of func(control.CM, uintptr) sockaddr.Addr) uint16 {
-	if id.enter("port") != nil {
-		return 0
-	}
-	defer id.leave()
-	a := of(id.lib, id.handle)
-	return a.Port()
-}
+func (id *ID) DstPort() uint16 { return id.addr(control.CM.Dst).Port() }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Verbs returns the ID's device, opened by librdmacm, on which to create PDs, CQs and QPs. IDs of
@@ -52,31 +53,18 @@ func (id *ID) removed() {
 }
 
 // Port returns the device's port, 0 before the ID has a device.
-func (id *ID) Port() uint8 {
-	if id.enter("port") != nil {
-		return 0
-	}
-	defer id.leave()
-	return id.lib.Port(id.handle)
-}
+func (id *ID) Port() uint8 { return peek(id, control.CM.Port) }
 
 // PKey returns the partition key of the ID.
-func (id *ID) PKey() uint16 {
-	if id.enter("pkey") != nil {
-		return 0
-	}
-	defer id.leave()
-	return id.lib.PKey(id.handle)
-}
+func (id *ID) PKey() uint16 { return peek(id, control.CM.PKey) }
 
 // GIDs returns the local and the peer's GID, zero before they are known.
 func (id *ID) GIDs() (local, peer ibv.GID) {
-	if id.enter("gids") != nil {
-		return
-	}
-	defer id.leave()
-	src, dst := id.lib.GIDs(id.handle)
-	return ibv.GID(src), ibv.GID(dst)
+	g := peek(id, func(l control.CM, h uintptr) (both [2]abi.GID) {
+		both[0], both[1] = l.GIDs(h)
+		return both
+	})
+	return ibv.GID(g[0]), ibv.GID(g[1])
 }
 
 // CreateQP creates a QP whose states librdmacm changes. It is in INIT (datagrams: RTS) and is ready
@@ -256,13 +244,7 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 func (id *ID) transport() ibv.TransportType { return ibv.TransportType(id.lib.Transport(id.handle)) }
 
 // cmOnly reports whether the kernel moves the QP of the connection.
-func (id *ID) cmOnly() bool {
-	if id.enter("transport") != nil {
-		return false
-	}
-	defer id.leave()
-	return id.transport().CMOnly()
-}
+func (id *ID) cmOnly() bool { return ibv.TransportType(peek(id, control.CM.Transport)).CMOnly() }
 
 // lead has follow note the states of a QP that the kernel moves.
 func (id *ID) lead(qp *ibv.QP) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 func (id *ID) option(op string, level, name int, value []byte) error {
@@ -154,12 +155,8 @@ func (id *ID) setPaths(data []byte) error {
 //
 // C: rdma_cm_id.route.path_rec.
 func (id *ID) Paths() []Path {
-	if id.enter("paths") != nil {
-		return nil
-	}
-	defer id.leave()
 	var list []Path
-	for _, r := range id.lib.Paths(id.handle) {
+	for _, r := range peek(id, control.CM.Paths) {
 		list = append(list, Path{
 			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
 			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass,

@@ -77,13 +77,11 @@ func (p *Poller) wake() {
 }
 
 // drain reads the bytes that wake has written.
+//
+// Preconditions: the poller is entered, so the pipe is open.
 func (p *Poller) drain() {
 	var b [8]byte
-	c, err := p.r.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = c.Control(func(fd uintptr) { read(fd, b[:]) })
+	read(p.rfd, b[:])
 	// A wake before this line writes nothing. Its change is seen before the next call of rpoll.
 	p.woken.Store(false)
 }

@@ -2,4 +2,4 @@ package rsocket
 
 import "golang.org/x/sys/unix"
 
-func read(fd uintptr, b []byte) { _, _ = unix.Read(int(fd), b) }
+func read(fd int, b []byte) { _, _ = unix.Read(fd, b) }

@@ -2,4 +2,4 @@
 
 package rsocket
 
-func read(uintptr, []byte) {}
+func read(int, []byte) {}
