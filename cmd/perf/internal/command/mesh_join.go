@@ -26,27 +26,16 @@ import (
 func (m *meshOptions) launched(ctx context.Context, c mesh.Config, show *meshProgress) (*mesh.Result, error) {
 	secret := ""
 	c.Token, secret = agent.NewToken()
-	var err error
-	if c.Listener, err = net.Listen("tcp", cmp.Or(m.from.listen, ":0")); err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
-	}
-	addrs, err := reachable(c.Listener.Addr().(*net.TCPAddr))
-	if err != nil {
-		c.Listener.Close()
-		return nil, err
-	}
 	self, err := os.Executable()
 	if err != nil {
-		c.Listener.Close()
 		return nil, err
 	}
 	// A list of the allocation says who did not come. What the launcher uses of it, its agents say.
 	c.Launcher = roster.Allocation(os.Getenv)
-	if err := c.CheckFiles(); err != nil { // before anything is started
-		c.Listener.Close()
+	where, err := m.listen(&c)
+	if err != nil {
 		return nil, err
 	}
-	where := strings.Join(addrs, ",")
 	words := slices.Concat([]string{self, "serve", "--join", where}, m.agentWords())
 	l, err := launch.Start(m.from.launch, words, []string{agent.JoinEnv + "=" + where, agent.TokenEnv + "=" + secret},
 		show.launcher)
@@ -55,11 +44,7 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, show *meshPro
 		return nil, fmt.Errorf("--launch: %w", err)
 	}
 	c.Launched = l.Ended
-	begun := c.Begun
-	c.Begun = func(pass string, hosts, pairs int) {
-		l.TakeTerminal()
-		begun(pass, hosts, pairs)
-	}
+	beginsWith(&c, l.TakeTerminal)
 	res, err := mesh.Run(ctx, c)
 	outcome := l.Stop(ctx, launch.Grace)
 	if outcome != nil && err == nil && res.AllEnded() {
@@ -75,6 +60,30 @@ func (m *meshOptions) launched(ctx context.Context, c mesh.Config, show *meshPro
 		}
 	}
 	return res, err
+}
+
+// listen opens the listener where agents dial in, before anything is started, and returns its addresses for --join.
+func (m *meshOptions) listen(c *mesh.Config) (where string, err error) {
+	if err := c.CheckFiles(); err != nil {
+		return "", err
+	}
+	if c.Listener, err = net.Listen("tcp", cmp.Or(m.from.listen, ":0")); err != nil {
+		return "", fmt.Errorf("--listen: %w", err)
+	}
+	addrs, err := reachable(c.Listener.Addr().(*net.TCPAddr))
+	if err != nil {
+		c.Listener.Close()
+	}
+	return strings.Join(addrs, ","), err
+}
+
+// beginsWith has f called first when the measurement begins.
+func beginsWith(c *mesh.Config, f func()) {
+	begun := c.Begun
+	c.Begun = func(pass string, hosts, pairs int) {
+		f()
+		begun(pass, hosts, pairs)
+	}
 }
 
 // agentWords returns the options of agents that differ from the default.

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"regexp"
 	"strings"
@@ -87,18 +86,11 @@ func runName(name string) string {
 
 // placed runs a mesh whose agents are a Job, once no other run has the hosts.
 func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgress) (res *mesh.Result, err error) {
-	if err := c.CheckFiles(); err != nil {
-		return nil, err
-	}
-	ln, err := net.Listen("tcp", cmp.Or(m.from.listen, ":0"))
-	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
-	}
-	defer ln.Close()
-	addrs, err := reachable(ln.Addr().(*net.TCPAddr))
+	where, err := m.listen(&c)
 	if err != nil {
 		return nil, err
 	}
+	defer c.Listener.Close()
 	client, err := kube.Connect(os.Getenv, m.kube.account)
 	if err != nil {
 		return nil, err
@@ -126,7 +118,7 @@ func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgr
 			show.say(fmt.Errorf("the Lease keeps other runs out for another %v: %w", kube.Duration, failed))
 		}
 	}()
-	args := []string{"serve", "--join", strings.Join(addrs, ","), "--token-file", m.tokenFile}
+	args := []string{"serve", "--join", where, "--token-file", m.tokenFile}
 	run := kube.Run{ID: id, Owner: os.Getenv(kube.RunEnv), UID: os.Getenv(kube.UIDEnv), Lease: lock.Label(),
 		Hosts: m.config.Expect, Args: append(args, m.agentWords()...)}
 	job, err := template.Start(held, run, func(line string) { show.say(fmt.Errorf("agents: %s", line)) })
@@ -138,11 +130,7 @@ func (m *meshOptions) placed(ctx context.Context, c mesh.Config, show *meshProgr
 			show.say(fmt.Errorf("the Job %s of the agents stays: %w", id, failed))
 		}
 	}()
-	c.Listener, c.Launched = ln, job.Begun
-	begun := c.Begun
-	c.Begun = func(pass string, hosts, pairs int) {
-		job.Calm()
-		begun(pass, hosts, pairs)
-	}
+	c.Launched = job.Begun
+	beginsWith(&c, job.Calm)
 	return mesh.Run(held, c)
 }

@@ -20,20 +20,16 @@ func (r *Result) Sort() (good, bad []string) {
 	named := func(node string) bool {
 		return node != unnamed && !strings.Contains(node, " ") // as in: rank 5
 	}
-	mark := func(host, why string) {
-		node := roster.Node(host)
-		if !wrong[node] && named(node) {
-			r.Bad = append(r.Bad, Listed{node, why})
+	enters := func(list *[]Listed, seen map[string]bool) func(host, why string) {
+		return func(host, why string) {
+			node := roster.Node(host)
+			if !wrong[node] && !seen[node] && named(node) {
+				*list = append(*list, Listed{node, why})
+			}
+			seen[node] = true
 		}
-		wrong[node] = true
 	}
-	doubt := func(host, why string) {
-		node := roster.Node(host)
-		if !wrong[node] && !unsure[node] && named(node) {
-			r.Unknown = append(r.Unknown, Listed{node, why})
-		}
-		unsure[node] = true
-	}
+	mark, doubt := enters(&r.Bad, wrong), enters(&r.Unknown, unsure)
 	for _, l := range r.LostHosts {
 		if !l.stray && l.Kind != Unasked {
 			mark(l.Host, l.Kind+": "+l.Error)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Point is one figure.
@@ -105,27 +107,22 @@ func (c Chart) draw(id string) *drawing {
 	d := &drawing{Chart: c, ID: id, Width: width, Height: height, Left: left, Right: width - right, Top: top,
 		Bottom: height - bottom, MidX: left + plotWide/2, MidY: top + plotHigh/2}
 	var xs, ys []float64
-	var kept [][]Point
-	var bands [][]Span
-	for _, s := range c.Series {
-		var points []Point
+	kept := slices.Clone(c.Series)
+	for s := range lists.Each(kept) {
+		s.Points = slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool {
+			return !c.XScale.Fits(p.X) || !c.YScale.Fits(p.Y)
+		})
+		s.Band = slices.DeleteFunc(slices.Clone(s.Band), func(b Span) bool {
+			return !c.XScale.Fits(b.X) || !c.YScale.Fits(b.Low) || !c.YScale.Fits(b.High)
+		})
+		slices.SortStableFunc(s.Points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
+		slices.SortStableFunc(s.Band, func(a, b Span) int { return cmp.Compare(a.X, b.X) })
 		for _, p := range s.Points {
-			if c.XScale.Fits(p.X) && c.YScale.Fits(p.Y) {
-				points = append(points, p)
-				xs, ys = append(xs, p.X), append(ys, p.Y)
-			}
+			xs, ys = append(xs, p.X), append(ys, p.Y)
 		}
-		slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
-		kept = append(kept, points)
-		var band []Span
 		for _, b := range s.Band {
-			if c.XScale.Fits(b.X) && c.YScale.Fits(b.Low) && c.YScale.Fits(b.High) {
-				band = append(band, b)
-				ys = append(ys, b.Low, b.High)
-			}
+			ys = append(ys, b.Low, b.High)
 		}
-		slices.SortStableFunc(band, func(a, b Span) int { return cmp.Compare(a.X, b.X) })
-		bands = append(bands, band)
 	}
 	if len(xs) == 0 {
 		return nil
@@ -143,8 +140,8 @@ func (c Chart) draw(id string) *drawing {
 			d.Rules = append(d.Rules, tick{y.at(r.Value), r.Name})
 		}
 	}
-	for i, s := range c.Series {
-		if len(kept[i]) == 0 {
+	for _, s := range kept {
+		if len(s.Points) == 0 {
 			continue
 		}
 		n := s.Colour % Colours
@@ -152,8 +149,8 @@ func (c Chart) draw(id string) *drawing {
 		if s.Dashed {
 			l.Class += " dashed"
 		}
-		pixels := make([]Point, len(kept[i]))
-		for k, p := range kept[i] {
+		pixels := make([]Point, len(s.Points))
+		for k, p := range s.Points {
 			pixels[k] = Point{x.at(p.X), y.at(p.Y)}
 			if s.Marks {
 				l.Marks = append(l.Marks, mark{fmt.Sprintf("translate(%g,%g)", pixels[k].X, pixels[k].Y), l.Shape,
@@ -168,7 +165,7 @@ func (c Chart) draw(id string) *drawing {
 			fmt.Fprintf(&b, "%g,%g ", p.X, p.Y)
 		}
 		l.Points = strings.TrimSuffix(b.String(), " ")
-		l.Band = outline(bands[i], x, y)
+		l.Band = outline(s.Band, x, y)
 		d.Lines = append(d.Lines, l)
 	}
 	return d

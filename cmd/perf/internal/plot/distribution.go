@@ -114,16 +114,15 @@ func (d Distribution) draw(id string) *histogram {
 		if bad[i] > 0 {
 			title += fmt.Sprintf(", %d of them slow", bad[i])
 		}
-		h := up(n)
-		c := column{X: round(left + float64(i)*wide + 0.5), W: round(wide - 1), Title: title}
+		add := func(class string, h float64) {
+			g.Columns = append(g.Columns, column{X: round(left + float64(i)*wide + 0.5), W: round(wide - 1),
+				Y: round(float64(g.Bottom) - h), H: round(h), Class: class, Title: title})
+		}
 		if bad[i] < n {
-			c.Class, c.H, c.Y = "usual", round(h), round(float64(g.Bottom)-h)
-			g.Columns = append(g.Columns, c)
+			add("usual", up(n))
 		}
 		if bad[i] > 0 {
-			h *= float64(bad[i]) / float64(n)
-			c.Class, c.H, c.Y = "slow", round(h), round(float64(g.Bottom)-h)
-			g.Columns = append(g.Columns, c)
+			add("slow", up(n)*(float64(bad[i])/float64(n)))
 		}
 	}
 	for i, l := range d.Lines {

@@ -361,5 +361,5 @@ func (s *Saved) meshBytes() string {
 	if s.Mesh == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d and %d", s.Mesh.Test.Bandwidth, s.Mesh.Test.Latency)
+	return fmt.Sprintf("%d and %d", s.Mesh.Test.BandwidthBytes, s.Mesh.Test.LatencyBytes)
 }

@@ -273,7 +273,7 @@ func distribution(rounds []*savedSize) []plot.Point {
 func (c *charts) overTime(runs []Named) {
 	bw := plot.Chart{Title: "Bandwidth over time", X: "time [s]", Y: "bandwidth [Gb/s]", Rules: lineRates(runs)}
 	rate := plot.Chart{Title: "Message rate over time", X: "time [s]", Y: "message rate [million/s]"}
-	add := func(name string, colour int, rounds [][]interval) {
+	add := func(name string, colour int, rounds [][]partDoc) {
 		b, m := plot.Series{Name: name, Colour: colour}, plot.Series{Name: name, Colour: colour}
 		most := 0
 		for _, list := range rounds {
@@ -305,9 +305,9 @@ func (c *charts) overTime(runs []Named) {
 		bw.Series, rate.Series = append(bw.Series, b), append(rate.Series, m)
 	}
 	for i, r := range runs {
-		add(r.Label(), i, [][]interval{r.Intervals})
+		add(r.Label(), i, [][]partDoc{r.Parts})
 		for _, rounds := range r.sizes() {
-			intervals := lists.Map(rounds, func(s *savedSize) []interval { return s.Intervals })
+			intervals := lists.Map(rounds, func(s *savedSize) []partDoc { return s.Parts })
 			add(r.ofSize(rounds)+r.inRounds(), i, intervals)
 		}
 	}

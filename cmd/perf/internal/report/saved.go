@@ -15,9 +15,8 @@ import (
 // Saved is a JSON object as read from a file: of a run, or of a mesh if Mesh is there.
 type Saved struct {
 	document
-	Results   []savedSize `json:"results"`
-	Intervals []interval  `json:"intervals_before_error"` // of the size that was not finished
-	Mesh      *savedMesh  `json:"-"`
+	Results []savedSize `json:"results"`
+	Mesh    *savedMesh  `json:"-"`
 }
 
 // savedSize has the possible figures of a size, for all tests.
@@ -25,17 +24,8 @@ type savedSize struct {
 	bwSize
 	measure.Summary
 	Histogram []measure.Bucket `json:"histogram"`
-	Intervals []interval       `json:"intervals"`
 	Over      string           `json:"over"`    // of rdmaperf stream and rdmaperf message
 	Lat       *measure.Summary `json:"latency"` // the same
-}
-
-// interval has the figures of a part of a run.
-type interval struct {
-	Start   float64 `json:"start"` // seconds since the run began
-	Seconds float64 `json:"seconds"`
-	Margin  bool    `json:"margin"`
-	bwDoc
 }
 
 type savedMesh struct {
@@ -64,10 +54,7 @@ type savedMesh struct {
 		Host    string `json:"host"`
 		Program string `json:"program"`
 	} `json:"other_programs"`
-	Test struct {
-		Bandwidth uint64 `json:"bandwidth_bytes"`
-		Latency   uint64 `json:"latency_bytes"`
-	} `json:"test"`
+	Test mesh.Test `json:"test"`
 }
 
 type savedPair struct {
