@@ -1,6 +1,7 @@
 package netview
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -86,17 +87,9 @@ func parseAddresses(text string) addresses {
 
 // linkLocal returns the address of RFC 4291, appendix A, for a MAC; the zero GID for another text.
 func linkLocal(mac string) (g sysfs.GID) {
-	parts := strings.Split(mac, ":")
-	if len(parts) != 6 {
+	b, err := net.ParseMAC(mac)
+	if err != nil || len(b) != 6 {
 		return g
-	}
-	var b [6]byte
-	for i, p := range parts {
-		n, err := strconv.ParseUint(p, 16, 8)
-		if err != nil {
-			return g
-		}
-		b[i] = byte(n)
 	}
 	return sysfs.GID{0: 0xfe, 1: 0x80, 8: b[0] ^ 2, 9: b[1], 10: b[2], 11: 0xff, 12: 0xfe, 13: b[3], 14: b[4], 15: b[5]}
 }

@@ -14,19 +14,7 @@ import (
 type GID [16]byte
 
 // String returns the kernel's form: eight groups of four hex digits.
-func (g GID) String() string {
-	const hex = "0123456789abcdef"
-	var b [39]byte
-	for i, j := 0, 0; i < 16; i++ {
-		if i > 0 && i%2 == 0 {
-			b[j] = ':'
-			j++
-		}
-		b[j], b[j+1] = hex[g[i]>>4], hex[g[i]&15]
-		j += 2
-	}
-	return string(b[:])
-}
+func (g GID) String() string { return netip.AddrFrom16(g).StringExpanded() }
 
 // MarshalText implements [encoding.TextMarshaler] with [GID.String].
 func (g GID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
@@ -48,28 +36,11 @@ func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
 // ParseGID parses the kernel's form: eight groups of four hex digits.
 func ParseGID(s string) (GID, error) {
-	var g GID
-	bad := func() (GID, error) {
-		return GID{}, fmt.Errorf("gid %s: want eight groups of four hex digits", quote(s))
+	a, err := netip.ParseAddr(s)
+	if g := GID(a.As16()); err == nil && strings.EqualFold(g.String(), s) {
+		return g, nil
 	}
-	if len(s) != 39 {
-		return bad()
-	}
-	for i, j := 0, 0; i < 16; i++ {
-		if i > 0 && i%2 == 0 {
-			if s[j] != ':' {
-				return bad()
-			}
-			j++
-		}
-		hi, lo := nibble(s[j]), nibble(s[j+1])
-		if hi > 15 || lo > 15 {
-			return bad()
-		}
-		g[i] = hi<<4 | lo
-		j += 2
-	}
-	return g, nil
+	return GID{}, fmt.Errorf("gid %s: want eight groups of four hex digits", quote(s))
 }
 
 // quote returns s quoted and shortened for a message.
@@ -78,18 +49,6 @@ func quote(s string) string {
 		return strconv.Quote(s[:64]) + "..."
 	}
 	return strconv.Quote(s)
-}
-
-func nibble(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 255
 }
 
 // GIDType is the protocol of a GID, with the values of C's enum ibv_gid_type.

@@ -18,17 +18,8 @@ func parseRate(s string) int64 {
 
 // guid returns s if it is a GUID in the kernel's form, otherwise "".
 func guid(s string) string {
-	if len(s) != 19 {
+	if _, err := ParseGID("0000:0000:0000:0000:" + s); err != nil {
 		return ""
-	}
-	for i := range len(s) {
-		if i%5 == 4 {
-			if s[i] != ':' {
-				return ""
-			}
-		} else if nibble(s[i]) > 15 {
-			return ""
-		}
 	}
 	return s
 }
@@ -39,10 +30,5 @@ func isPCI(s string) bool {
 	if !ok || len(dom) < 4 || len(dom) > 8 || len(rest) != 7 || rest[2] != ':' || rest[5] != '.' {
 		return false
 	}
-	for _, c := range []byte(dom + rest[:2] + rest[3:5] + rest[6:]) {
-		if nibble(c) > 15 {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(dom+rest[:2]+rest[3:5]+rest[6:], "0123456789abcdefABCDEF") == ""
 }

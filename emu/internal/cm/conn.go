@@ -94,7 +94,7 @@ func (s *Server) connect(r *request, i *id, cmd *connect) unix.Errno {
 	if r.in < uapi.Size[connect]() {
 		cmd.ECE = ece{}
 	}
-	p.Retry, p.RNRRetry, p.SRQ, p.FlowControl = min(p.Retry, 7), min(p.RNRRetry, 7), oneIf(p.SRQ), p.FlowControl&1
+	p.Retry, p.RNRRetry, p.SRQ, p.FlowControl = min(p.Retry, 7), min(p.RNRRetry, 7), min(p.SRQ, 1), p.FlowControl&1
 	p.QPNum &= 0xffffff
 	i.param, i.ece, i.asked = p, cmd.ECE, 0
 	i.respRes, i.initDepth, i.retry = p.RespRes, p.InitDepth, p.Retry
@@ -105,17 +105,10 @@ func (s *Server) connect(r *request, i *id, cmd *connect) unix.Errno {
 
 // received is what the other end sees of a message with room for private data.
 func (p *connParam) received(room uint8) connParam {
-	ev := connParam{QPNum: p.QPNum & 0xffffff, Len: room, SRQ: oneIf(p.SRQ), RespRes: p.InitDepth, InitDepth: p.RespRes,
-		FlowControl: p.FlowControl & 1, RNRRetry: min(p.RNRRetry, 7)}
+	ev := connParam{QPNum: p.QPNum & 0xffffff, Len: room, SRQ: min(p.SRQ, 1), RespRes: p.InitDepth,
+		InitDepth: p.RespRes, FlowControl: p.FlowControl & 1, RNRRetry: min(p.RNRRetry, 7)}
 	copy(ev.Private[:], p.Private[:p.Len])
 	return ev
-}
-
-func oneIf(v uint8) uint8 {
-	if v != 0 {
-		return 1
-	}
-	return 0
 }
 
 // ask sends an active end's request, and repeats it until it is answered or given up.

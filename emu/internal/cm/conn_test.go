@@ -488,7 +488,11 @@ func TestDeviceRemoved(t *testing.T) {
 	soon(t, s, "ADDR_ERROR", func() bool { return c.sig == 1 })
 	c.event(evAddrError)
 	s.f.Lock()
-	s.AddressChanged(s.f.Devices[1].Ports[0])
+	for _, i := range s.ids.slots {
+		if i != nil && i.port == s.f.Devices[1].Ports[0] {
+			s.emit(i, evAddrChange, 0, nil, ece{})
+		}
+	}
 	s.f.Unlock()
 	c.event(evAddrChange)
 	v.must(cmd(v, 1, destroyID{Response: respAt, ID: l}, 4))

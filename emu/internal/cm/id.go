@@ -243,15 +243,6 @@ func (s *Server) DeviceRemoved(d *hca.Device) {
 	}
 }
 
-// AddressChanged tells the ids of a port that its netdev has a new hardware address, lock held.
-func (s *Server) AddressChanged(p *hca.Port) {
-	for _, i := range s.ids.slots {
-		if i != nil && i.port == p && !i.closing {
-			s.emit(i, evAddrChange, 0, nil, ece{})
-		}
-	}
-}
-
 // pkey returns the P_Key that the ids of a port use: entry 0, or the default partition on Ethernet.
 func pkey(p *hca.Port) uint16 {
 	if p.Config.LinkLayer == config.Ethernet {

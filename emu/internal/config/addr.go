@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ type GUID uint64
 type MAC [6]byte
 
 // String returns the form of the kernel: eight groups of four hex digits.
-func (a Addr) String() string { return group(a[:], 2) }
+func (a Addr) String() string { return netip.AddrFrom16(a).StringExpanded() }
 
 // IsZero reports whether the address is that of an empty entry.
 func (a Addr) IsZero() bool { return a == Addr{} }
@@ -37,7 +38,10 @@ func ParseAddr(s string) (Addr, error) {
 }
 
 // String returns the form of the kernel: four groups of four hex digits.
-func (g GUID) String() string { b := g.Bytes(); return group(b[:], 2) }
+func (g GUID) String() string {
+	v := uint64(g)
+	return fmt.Sprintf("%04x:%04x:%04x:%04x", v>>48, v>>32&0xffff, v>>16&0xffff, v&0xffff)
+}
 
 // Bytes returns the GUID in network order.
 func (g GUID) Bytes() (b [8]byte) {
@@ -61,7 +65,7 @@ func (g GUID) MAC(port int) MAC {
 }
 
 // String returns the form of the kernel: six pairs of hex digits.
-func (m MAC) String() string { return group(m[:], 1) }
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
 
 // LinkLocal returns the IPv6 link-local address that is made of the MAC.
 func (m MAC) LinkLocal() Addr {
@@ -75,16 +79,4 @@ func ParseMAC(s string) (m MAC, err error) {
 		return m, fmt.Errorf("mac %q is not six pairs of hex digits: write e4:1d:2d:12:34:50", clip(s))
 	}
 	return MAC(b), nil
-}
-
-// group writes b as hex digits with a colon after every n bytes.
-func group(b []byte, n int) string {
-	var s strings.Builder
-	for i := 0; i < len(b); i += n {
-		if i > 0 {
-			s.WriteByte(':')
-		}
-		s.WriteString(hex.EncodeToString(b[i : i+n]))
-	}
-	return s.String()
 }

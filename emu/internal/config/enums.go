@@ -36,6 +36,14 @@ const (
 	PhysLinkUp   PhysState = 5
 )
 
+// PortStates returns the states of a port that is up, or was taken down, and of its link.
+func PortStates(up bool) (PortState, PhysState) {
+	if up {
+		return PortActive, PhysLinkUp
+	}
+	return PortDown, PhysDisabled
+}
+
 // MTU is a path MTU by its code. C: enum ibv_mtu.
 type MTU uint8
 

@@ -255,11 +255,9 @@ func (p *Port) parseGID(v string) error {
 }
 
 func setState(p *Port, v string) error {
-	switch fold(v) {
-	case "up":
-		p.State, p.PhysState = PortActive, PhysLinkUp
-	case "down":
-		p.State, p.PhysState = PortDown, PhysDisabled
+	switch s := fold(v); s {
+	case "up", "down":
+		p.State, p.PhysState = PortStates(s == "up")
 	default:
 		if parse(stateNames, &p.State, v) != nil {
 			return errors.New("want up, down, init, armed or active")

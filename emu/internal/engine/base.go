@@ -76,57 +76,46 @@ type batcher struct {
 	sigErrs []*hca.QP // to stop because of a wrong signature, when the batch is through
 }
 
-// requester sends what WQEs say, and ends them.
-type requester struct {
+// messages is what those have that carry messages of any transport.
+type messages struct {
 	base
-	timers  *timers
 	routes  *routes
 	states  *states
 	lists   *lists
 	comps   *completions
 	recvs   *receives
-	sends   *sendQueues
 	batches *batcher
+}
+
+// requester sends what WQEs say, and ends them.
+type requester struct {
+	messages
+	timers *timers
+	sends  *sendQueues
 
 	restarts int // of a large message, because others changed something
 }
 
 // responder answers requests of connected QPs.
 type responder struct {
-	base
-	ready   *readyList
-	lists   *lists
-	comps   *completions
-	recvs   *receives
-	batches *batcher
-	req     *requester
+	messages
+	ready *readyList
+	req   *requester
 }
 
 // datagrams sends those of UD QPs, and receives them.
 type datagrams struct {
-	base
-	routes  *routes
-	states  *states
-	lists   *lists
-	comps   *completions
-	recvs   *receives
-	batches *batcher
-	req     *requester
+	messages
+	req *requester
 
 	groups []*hca.QP // scratch: members of a multicast group
 }
 
 // switcher sends the frames of raw packet QPs, and receives them.
 type switcher struct {
-	base
-	routes  *routes
-	states  *states
-	lists   *lists
-	comps   *completions
-	recvs   *receives
-	sends   *sendQueues
-	batches *batcher
-	req     *requester
+	messages
+	sends *sendQueues
+	req   *requester
 
 	frames frames
 }

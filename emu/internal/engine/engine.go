@@ -59,14 +59,11 @@ func New(f *hca.Fabric, c Config) *Engine {
 	e.recvs = &receives{base: e.base, states: e.states}
 	l := &lists{base: e.base, src: make([]piece, 0, 128), dst: make([]piece, 0, 128)}
 	e.batches = &batcher{base: e.base, ready: e.ready, timers: e.timers, lists: l, comps: e.comps, recvs: e.recvs}
-	e.req = &requester{base: e.base, timers: e.timers, routes: e.routes, states: e.states, lists: l, comps: e.comps,
-		recvs: e.recvs, sends: e.sends, batches: e.batches}
-	e.resp = &responder{base: e.base, ready: e.ready, lists: l, comps: e.comps, recvs: e.recvs, batches: e.batches,
-		req: e.req}
-	e.grams = &datagrams{base: e.base, routes: e.routes, states: e.states, lists: l, comps: e.comps, recvs: e.recvs,
-		batches: e.batches, req: e.req}
-	e.wire = &switcher{base: e.base, routes: e.routes, states: e.states, lists: l, comps: e.comps, recvs: e.recvs,
-		sends: e.sends, batches: e.batches, req: e.req}
+	m := messages{e.base, e.routes, e.states, l, e.comps, e.recvs, e.batches}
+	e.req = &requester{messages: m, timers: e.timers, sends: e.sends}
+	e.resp = &responder{messages: m, ready: e.ready, req: e.req}
+	e.grams = &datagrams{messages: m, req: e.req}
+	e.wire = &switcher{messages: m, sends: e.sends, req: e.req}
 	return e
 }
 

@@ -68,13 +68,7 @@ func (p *param) set(at, width int, v uint64) { setBits(p[:], at, width, v) }
 func (p *param) copyTo(at int, b []byte) { copy(p[at/8:], b) }
 
 // flag stores whether something is so.
-func (p *param) flag(at int, is bool) {
-	v := uint64(0)
-	if is {
-		v = 1
-	}
-	p.set(at, 1, v)
-}
+func (p *param) flag(at int, is bool) { p.set(at, 1, uint64(b2u(is))) }
 
 // parse reads the frame in f.out anew.
 func (f *frames) parse() {

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
@@ -96,11 +97,4 @@ func layout(b []byte, n int) (l hca.Layout, ok bool) {
 }
 
 // blank reports whether nothing but zeros is left.
-func blank(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
-}
+func blank(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }

@@ -28,9 +28,7 @@ func (s *checks) ethernet(qp *hca.QP, w *wqe) bool {
 	case RuleFrameSize:
 		detail += u(uint32(total)) + " bytes"
 	default:
-		if w.eth.odd {
-			s.violateQP(qp, RuleEthSegment, detail+"bits that no offload of this device has")
-		}
+		s.violateQP(qp, RuleEthSegment, detail+"bits that no offload of this device has")
 		return true
 	}
 	s.violateQP(qp, rule, detail)

@@ -218,10 +218,7 @@ func (m *machine) setPort(d *hca.Device, port int, up bool) error {
 
 // showPort shows how a port is.
 func (m *machine) showPort(p *hca.Port) error {
-	state, phys := config.PortDown, config.PhysDisabled
-	if p.Active {
-		state, phys = config.PortActive, config.PhysLinkUp
-	}
+	state, phys := config.PortStates(p.Active)
 	return m.tree.SetPortState(p.Device.Index, p.Number, state, phys)
 }
 

@@ -307,10 +307,7 @@ func (r *request) link(p *hca.Port) {
 			r.u32(attrSMLID, uint32(c.SMLID))
 			r.attr(attrLMC, []byte{c.LMC})
 		}
-		state, phys := config.PortDown, config.PhysDisabled
-		if p.Active {
-			state, phys = config.PortActive, config.PhysLinkUp
-		}
+		state, phys := config.PortStates(p.Active)
 		r.attr(attrPortState, []byte{byte(state)})
 		r.attr(attrPhysState, []byte{byte(phys)})
 		if i := r.f.Config.IfIndex(c.Netdev); i != 0 {

@@ -14,9 +14,7 @@ type Config struct {
 
 	// IoctlCmds are the ioctl requests that are trapped, on any descriptor.
 	IoctlCmds []uint32
-	// DenyNetlink are the netlink protocols that do not exist.
-	DenyNetlink []int
-	// TrapNetlink are those that the handler makes: their socket, and what is sent to the kernel.
+	// TrapNetlink are the netlink protocols that the handler makes: their socket, and what is sent to the kernel.
 	TrapNetlink []int
 
 	// Forward is signals to the supervisor that are passed on to the program. Those of the terminal's keys have reached

@@ -29,10 +29,9 @@ func (p prog) when(op uint16, k uint32, then prog) prog {
 }
 
 var (
-	allow  = ret(unix.SECCOMP_RET_ALLOW)
-	trap   = ret(unix.SECCOMP_RET_USER_NOTIF)
-	nosys  = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
-	nosock = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT))
+	allow = ret(unix.SECCOMP_RET_ALLOW)
+	trap  = ret(unix.SECCOMP_RET_USER_NOTIF)
+	nosys = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
 )
 
 // atFDCWD is AT_FDCWD as the low half of an argument.
@@ -41,7 +40,6 @@ const atFDCWD = 0xffffffff + 1 + unix.AT_FDCWD
 // spec is what the filter depends on.
 type spec struct {
 	Ioctl   []uint32
-	Netlink []int
 	Trapped []int
 	Scratch string
 }
@@ -71,9 +69,6 @@ func ioctls(s *spec) prog {
 
 func sockets(s *spec) prog {
 	p := append(prog{arg(0), jump(unix.BPF_JEQ, unix.AF_NETLINK, 1, 0), allow[0]}, arg(2))
-	for _, n := range s.Netlink {
-		p = p.when(unix.BPF_JEQ, uint32(n), nosock)
-	}
 	for _, n := range s.Trapped {
 		p = p.when(unix.BPF_JEQ, uint32(n), trap)
 	}

@@ -120,6 +120,8 @@ func (y *toy) handle(c *Call) {
 		}
 	case OpWrite:
 		c.Return(int64(c.Args[2]) * 2)
+	case OpSocket:
+		c.Errno(unix.EPROTONOSUPPORT)
 	case OpFstat:
 		c.ReturnStat(&toyStat)
 	case OpMmap:
@@ -160,7 +162,7 @@ type trial struct {
 func launch(t testing.TB, y *toy, argv ...string) *trial {
 	t.Helper()
 	r := &trial{toy: y, read: make(chan struct{})}
-	r.cfg = Config{Argv: argv, IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA}}
+	r.cfg = Config{Argv: argv, IoctlCmds: []uint32{toyIoctl}, TrapNetlink: []int{unix.NETLINK_RDMA}}
 	if programs[argv[0]] != nil {
 		r.cfg.Env = append(os.Environ(), "NOTIFY_PROGRAM="+argv[0])
 		r.cfg.Argv = append([]string{"/proc/self/exe"}, argv[1:]...)

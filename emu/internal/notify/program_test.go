@@ -414,7 +414,7 @@ func supervisor() int {
 		fmt.Println(err)
 		return 98
 	}
-	cfg := Config{Argv: os.Args[1:], IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA},
+	cfg := Config{Argv: os.Args[1:], IoctlCmds: []uint32{toyIoctl}, TrapNetlink: []int{unix.NETLINK_RDMA},
 		Forward: []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}}
 	os.Unsetenv("NOTIFY_PROGRAM")
 	if os.Getenv("NOTIFY_NET") != "" {

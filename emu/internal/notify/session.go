@@ -48,7 +48,7 @@ func Start(cfg Config, h Handler) (*Session, error) { return start(cfg, h, false
 
 func start(cfg Config, h Handler, probe bool) (*Session, error) {
 	s := &Session{cfg: cfg, handler: h, listener: -1, ctl: -1, done: make(chan struct{})}
-	s.spec = spec{cfg.IoctlCmds, cfg.DenyNetlink, cfg.TrapNetlink, cfg.Scratch}
+	s.spec = spec{cfg.IoctlCmds, cfg.TrapNetlink, cfg.Scratch}
 	if len(cfg.Argv) == 0 {
 		return nil, errors.New("no program to run")
 	}

@@ -131,10 +131,7 @@ func portInfo(p *hca.Port, local byte, b []byte) {
 	b[28] = local
 	widths := byte(c.Width | config.Width1X)
 	b[29], b[30], b[31] = widths, widths, byte(c.Width)
-	state, phys := config.PortDown, config.PhysDisabled
-	if p.Active {
-		state, phys = config.PortActive, config.PhysLinkUp
-	}
+	state, phys := config.PortStates(p.Active)
 	// What is faster than FDR10 is in the extended fields, and shows as QDR in these.
 	speed, ext := byte(c.Speed)&7, byte(c.Speed>>4)
 	if speed == 0 {

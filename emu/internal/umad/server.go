@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
-	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
 // Requests of ioctl. C: IB_USER_MAD_*.
@@ -73,14 +73,6 @@ type receiver interface {
 	Close() error
 }
 
-// memory is the caller's.
-type memory interface {
-	Read(addr uint64, b []byte) error
-	Write(addr uint64, b []byte) error
-}
-
-var _ memory = guest.Mem{}
-
 func (f *file) header() int {
 	if f.pkey {
 		return headerSize
@@ -103,7 +95,7 @@ func (s *Server) close(name string) {
 	_ = f.out.Close()
 }
 
-func (s *Server) ioctl(m memory, f *file, request uint32, arg uint64) unix.Errno {
+func (s *Server) ioctl(m uapi.Memory, f *file, request uint32, arg uint64) unix.Errno {
 	switch request {
 	case RegisterAgent, RegisterAgent2:
 		return s.register(m, f, request == RegisterAgent2, arg)
@@ -129,7 +121,7 @@ func (s *Server) ioctl(m memory, f *file, request uint32, arg uint64) unix.Errno
 }
 
 // register gives the file an agent, by either form of the request.
-func (s *Server) register(m memory, f *file, second bool, arg uint64) unix.Errno {
+func (s *Server) register(m uapi.Memory, f *file, second bool, arg uint64) unix.Errno {
 	if f.port.Device.Gone {
 		return unix.EPIPE
 	}
@@ -182,7 +174,7 @@ func (s *Server) register(m memory, f *file, second bool, arg uint64) unix.Errno
 }
 
 // write sends a datagram of n bytes with its header.
-func (s *Server) write(m memory, f *file, addr, n uint64) unix.Errno {
+func (s *Server) write(m uapi.Memory, f *file, addr, n uint64) unix.Errno {
 	head := f.header()
 	if n < uint64(head+leastMAD) {
 		return unix.EINVAL

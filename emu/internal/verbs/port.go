@@ -48,17 +48,15 @@ func queryPort(c *call) (e unix.Errno) {
 
 func portAttr(p *hca.Port) uapi.QueryPortRespEx {
 	k := p.Config
+	state, phys := k.State, k.PhysState
+	if p.Active || k.State == config.PortActive { // else it is as it was made
+		state, phys = config.PortStates(p.Active)
+	}
 	r := uapi.QueryPortResp{
 		PortCapFlags: k.CapFlags, MaxMsgSz: p.Device.Config.Limits.MaxMsgSize, GIDTblLen: uint32(k.GIDTableLen),
-		PkeyTblLen: uint16(len(k.PKeys)), LID: k.LID, SmLID: k.SMLID, State: uint8(k.State), MaxMTU: uint8(k.MaxMTU),
+		PkeyTblLen: uint16(len(k.PKeys)), LID: k.LID, SmLID: k.SMLID, State: uint8(state), MaxMTU: uint8(k.MaxMTU),
 		ActiveMTU: uint8(k.ActiveMTU), LMC: k.LMC, SmSl: k.SMSL, ActiveWidth: uint8(k.Width),
-		ActiveSpeed: uint8(min(k.Speed, 128)), PhysState: uint8(k.PhysState), LinkLayer: uint8(k.LinkLayer),
-	}
-	switch {
-	case p.Active:
-		r.State, r.PhysState = uint8(config.PortActive), uint8(config.PhysLinkUp)
-	case k.State == config.PortActive:
-		r.State, r.PhysState = uint8(config.PortDown), uint8(config.PhysDisabled)
+		ActiveSpeed: uint8(min(k.Speed, 128)), PhysState: uint8(phys), LinkLayer: uint8(k.LinkLayer),
 	}
 	if k.LinkLayer == config.InfiniBand {
 		r.MaxVlNum, r.SubnetTimeout, r.Flags = 4, 18, bit(k.NeedsGRH)
