@@ -35,7 +35,7 @@ func TestEmuRatios_Control(t *testing.T) {
 	cm := fmt.Sprintf(`C=%s/cmtime; $C & p=$!; until $C -s 10.88.0.1 -c %d; do sleep 0.1; done; kill $p; wait`, b.dir,
 		1000/divide)
 	for round := range rounds {
-		b.turns(round, "once", "opening", "-first")
+		b.turns(round, "once", "sh", "-c", `exec "$0" -first`, filepath.Join(b.dir, "opening"))
 		b.turns(round, "open", "opening", "-opens", strconv.Itoa(100/divide))
 		b.turns(round, "qp", "opening", "-qps", strconv.Itoa(1000/divide))
 		b.turns(round, "touched", "opening", "-qps", strconv.Itoa(4096/divide), "-touch")
