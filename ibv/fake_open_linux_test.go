@@ -39,10 +39,16 @@ func noDescriptors(t *testing.T, spare int, f func()) {
 	t.Helper()
 	var old unix.Rlimit
 	ok(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &old))
-	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0) // the lowest that is free
-	ok(t, err)
-	ok(t, unix.Close(fd))
-	ok(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(fd + spare), Max: old.Max}))
+	var free []int // the last is not to be had; others between them may be in use
+	for range spare + 1 {
+		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+		ok(t, err)
+		free = append(free, fd)
+	}
+	for _, fd := range free {
+		ok(t, unix.Close(fd))
+	}
+	ok(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(free[spare]), Max: old.Max}))
 	defer func() { ok(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &old)) }()
 	f()
 }
