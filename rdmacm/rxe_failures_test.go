@@ -204,6 +204,7 @@ func TestRXE_CM_CancelDial(t *testing.T) {
 // TestRXE_CM_CloseInEachState closes one side after each step of a connection, and
 // looks at what the other sees.
 func TestRXE_CM_CloseInEachState(t *testing.T) {
+	lastUser(t)
 	type world struct {
 		l, id, peer *ID
 		addr        netip.AddrPort

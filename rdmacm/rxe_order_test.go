@@ -261,19 +261,25 @@ func TestRXE_CM_CloseInGroup(t *testing.T) {
 }
 
 // lastUser makes an ID that closes last. librdmacm frees its own PD of a device only if an ID is the last user of the
-// device (rdma-core, librdmacm/cma.c, rdma_free_devices): a list is if the objects on it outlive the IDs.
+// device (rdma-core, librdmacm/cma.c, rdma_free_devices): a list is if the objects on it outlive the IDs. The list is
+// freed in another goroutine after the last object is closed.
 func lastUser(t *testing.T) {
 	t.Helper()
 	ok(t, newIDOn(t, newChannel(t), PortSpaceUDP).Bind(local(t)))
+	t.Cleanup(func() {
+		testutil.Eventually(t, "no device is open", func() bool { return openDevices() == 0 })
+	})
+}
+
+func openDevices() int {
+	devices.Lock()
+	defer devices.Unlock()
+	return len(devices.m)
 }
 
 // TestRXE_CM_DeviceEnds: a device that has no users closes with the last object on it.
 func TestRXE_CM_DeviceEnds(t *testing.T) {
-	open := func() (n int) {
-		devices.Lock()
-		defer devices.Unlock()
-		return len(devices.m)
-	}
+	lastUser(t)
 	ch := newChannel(t)
 	for range 2 {
 		id := must(ch.CreateID(PortSpaceTCP))(t)
@@ -282,13 +288,12 @@ func TestRXE_CM_DeviceEnds(t *testing.T) {
 		pd, cq := must(dev.AllocPD())(t), must(dev.CreateCQ(4, nil))(t)
 		ok(t, id.Close())
 		ok(t, pd.Close())
-		if open() == 0 {
+		if openDevices() == 0 {
 			t.Error("closed while it has a CQ")
 		}
 		ok(t, cq.Close())
-		testutil.Eventually(t, "no device is open", func() bool { return open() == 0 })
+		testutil.Eventually(t, "no device is open", func() bool { return openDevices() == 0 })
 	}
-	lastUser(t)
 }
 
 // TestRXE_CM_Loopback listens on loopback addresses, which rdma_cm takes for wildcards (Linux, cma_any_addr).
