@@ -17,12 +17,12 @@ func Dup(fd int) (int, error) {
 
 // prepare makes a descriptor fit for the runtime's poller.
 func prepare(fd int) error {
+	if err := sparePoller(); err != nil {
+		return os.NewSyscallError("pipe2", err)
+	}
 	// O_NONBLOCK belongs to the open file, which a duplicate shares:
 	// the library's reads now give EAGAIN and no longer block a thread.
-	if err := unix.SetNonblock(fd, true); err != nil {
-		return os.NewSyscallError("fcntl", err)
-	}
-	return os.NewSyscallError("pipe2", sparePoller())
+	return os.NewSyscallError("fcntl", unix.SetNonblock(fd, true))
 }
 
 func closeFD(fd int) { _ = unix.Close(fd) }

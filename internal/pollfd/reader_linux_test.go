@@ -77,6 +77,62 @@ func TestLater_Bad(t *testing.T) {
 	}
 }
 
+// TestNew_NoDescriptors lacks descriptors: for the duplicate, or for the runtime's poller, which would end the process.
+// What fails leaves nothing open, and the file as it was.
+func TestNew_NoDescriptors(t *testing.T) {
+	_, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	fd := int(w.Fd()) // which makes it blocking
+	lowest := func(n int) (free []int) {
+		for range n {
+			f, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(f)
+			free = append(free, f)
+		}
+		return free
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	for spare := range 4 {
+		polled.Store(false)
+		free := lowest(spare + 1)
+		few := &unix.Rlimit{Cur: uint64(free[spare]), Max: limit.Max}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, few); err != nil {
+			t.Fatal(err)
+		}
+		p, err := New(fd, "test")
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Fatal(err)
+		}
+		if enough := spare == 3; enough != (err == nil) || !enough && !errors.Is(err, unix.EMFILE) {
+			t.Errorf("with %d descriptors: %v", spare, err)
+		}
+		if p != nil {
+			p.Close()
+		} else if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+			t.Errorf("with %d descriptors the flags are %#x, %v", spare, flags, err)
+		}
+		if now := lowest(1); now[0] != free[0] {
+			t.Errorf("with %d descriptors %d stays open", spare, free[0])
+		}
+	}
+}
+
+// TestOwn_Bad reports a number that is no descriptor.
+func TestOwn_Bad(t *testing.T) {
+	if _, err := Own(1<<20, "test"); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("%v, want EBADF", err)
+	}
+}
+
 func testReader(t *testing.T, pipe func(t *testing.T) (*Reader, int, *os.File)) {
 	r, fd, w := pipe(t)
 	failure := errors.New("failure")

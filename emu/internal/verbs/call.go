@@ -139,7 +139,7 @@ func named[T hca.Object](c *call, f func() (T, unix.Errno)) unix.Errno {
 	return c.b.SetID(c.b.Method.Attrs[0].ID, uint64(o.Common().Handle))
 }
 
-// traced is named for an object of which there is more to tell, and whose handle is in the trace.
+// traced is named for an object that the reply describes further. The trace has its handle.
 func traced[T hca.Object](c *call, f func() (T, unix.Errno)) (o T, e unix.Errno) {
 	e = named(c, func() (T, unix.Errno) { o, e = f(); return o, e })
 	if e == 0 {

@@ -169,7 +169,7 @@ func createQP(c *call) unix.Errno {
 	return first(e, toldQP(c, v))
 }
 
-// toldQP tells of a QP that was made.
+// toldQP replies with the QP that was made.
 func toldQP(c *call, v uapi.CreateQPResp) unix.Errno {
 	if c.extends() {
 		return reply(c, uapi.ExCreateQPResp{Base: v, ResponseLength: fits[uapi.ExCreateQPResp](c.r.Out)})
