@@ -87,7 +87,7 @@ func (e *Shard) takeSlots(c *PacketSocket, index int) error {
 
 // RemovePacket undoes addPacket.
 func (e *Shard) RemovePacket(c *PacketSocket, list []*Block) {
-	e.packets[c.Slots.Index()].Store(nil)
+	e.packets[c.Slots.Index].Store(nil)
 	e.Members.mu.Lock()
 	defer e.Members.mu.Unlock()
 	e.Blocks.Unclaim(list)
