@@ -14,7 +14,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
-	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
@@ -72,10 +71,10 @@ type Engine struct {
 	Shards    []*Shard      // of EngineOptions.Pollers, then those of large blocks
 	short     chan struct{} // has a token when some connection begins to wait for a block
 
-	Allowance ending.Allowance // of Close
-	Foreign   foreign.Calls    // of functions of the program
-	events    eventQueue       // for EngineOptions.OnEvent
-	crowded   Lines            // in the log, about connections that are compact
+	Allowance ending.Allowance    // of Close
+	Foreign   foreign.Calls       // of functions of the program
+	events    chan ibv.AsyncEvent // that wait for EngineOptions.OnEvent, a call of which may not return; nil without
+	crowded   Lines               // in the log, about connections that are compact
 
 	mu     sync.Mutex
 	Gone   chan struct{} // closed when the device is gone
@@ -87,14 +86,6 @@ type Engine struct {
 	Opened *leak.Record
 }
 
-// eventQueue has the events that wait for EngineOptions.OnEvent. A call of it may not return, and the engine has events
-// of its own to handle.
-type eventQueue struct {
-	mu      sync.Mutex
-	waiting fifo.Queue[ibv.AsyncEvent]
-	busy    bool // a goroutine calls OnEvent
-}
-
 // OpenEngine makes an engine on a device: see NewEngine of package rdma.
 func OpenEngine(device string, o EngineOptions) (*Engine, error) {
 	dev, err := o.device(device)
@@ -104,6 +95,10 @@ func OpenEngine(device string, o EngineOptions) (*Engine, error) {
 	e := &Engine{Device: dev}
 	if err := e.begin(o); err != nil {
 		return nil, &ibv.OpError{Op: "new engine", Object: device, Err: err}
+	}
+	if o.OnEvent != nil {
+		e.events = make(chan ibv.AsyncEvent, eventsMost)
+		e.done.Go(e.callOnEvent)
 	}
 	e.done.Go(func() { e.watch(e.ctx) })
 	return e, nil
