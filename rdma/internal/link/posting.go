@@ -21,7 +21,7 @@ func inBuffer(buf *pool.Buf, b *Block, off, n int) sendq.Frame[Held] {
 	if b != nil {
 		f.Mem, f.Addr, f.LKey, f.Tail = b.Mem, b.Addr, b.LKey, buf.SGE(off, n)
 	} else {
-		f.Mem, f.Addr, f.LKey = buf.Mem(), buf.Addr()-Headroom, buf.LKey()
+		f.Mem, f.Addr, f.LKey = buf.Mem, buf.Addr-Headroom, buf.LKey
 	}
 	return f
 }

@@ -147,7 +147,7 @@ func (p *Pool) Register(mem []byte) (Handle, error) {
 		p.end()
 		return Handle{}, p.fail(op, err)
 	}
-	b := &Buf{p: p, mr: mr, lkey: mr.LKey(), mem: mem, addr: mr.Addr()}
+	b := &Buf{Pool: p, MR: mr, LKey: mr.LKey(), Mem: mem, Addr: mr.Addr()}
 	return b.handOut(len(mem)), nil
 }
 
@@ -285,8 +285,8 @@ func (p *Pool) addSlab(class int) error {
 	for i := range buffers {
 		at := i * stride
 		b := &buffers[i]
-		b.p, b.mr, b.lkey, b.slab, b.mem = p, mr, mr.LKey(), s, mr.Bytes()[at:at+stride:at+stride]
-		b.start, b.addr = blocks.Headroom, mr.Addr()+uint64(at+blocks.Headroom)
+		b.Pool, b.MR, b.LKey, b.slab, b.Mem = p, mr, mr.LKey(), s, mr.Bytes()[at:at+stride:at+stride]
+		b.start, b.Addr = blocks.Headroom, mr.Addr()+uint64(at+blocks.Headroom)
 		c.free = append(c.free, b)
 	}
 	return nil
@@ -306,8 +306,8 @@ func (p *Pool) alone(n int) (*Buf, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Buf{p: p, mr: mr, lkey: mr.LKey(), mem: mr.Bytes(), start: blocks.Headroom,
-		addr: mr.Addr() + blocks.Headroom}, nil
+	return &Buf{Pool: p, MR: mr, LKey: mr.LKey(), Mem: mr.Bytes(), start: blocks.Headroom,
+		Addr: mr.Addr() + blocks.Headroom}, nil
 }
 
 // alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
@@ -392,11 +392,11 @@ func (p *Pool) Spare(n int64) {
 // put takes back a buffer that is no longer used.
 func (p *Pool) put(b *Buf) {
 	if b.slab == nil {
-		n := int64(b.mr.Len())
+		n := int64(b.MR.Len())
 		if b.start == 0 {
 			n = 0 // the caller's
 		}
-		p.Drop(b.mr, n)
+		p.Drop(b.MR, n)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
