@@ -129,18 +129,7 @@ func (l *Link) DropStaged() {
 type teardown Link
 
 // Await implements ending.Steps, as the other methods do.
-func (t *teardown) Await(ch <-chan struct{}, most time.Duration) bool {
-	defer t.Shard.Progress.Meanwhile()()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-ch:
-		return true
-	case <-t.Shard.Engine.Gone:
-	case <-timer.C:
-	}
-	return false
-}
+func (t *teardown) Await(ch <-chan struct{}, most time.Duration) bool { return t.Shard.Await(ch, most) }
 
 func (t *teardown) Resetting() <-chan struct{} {
 	t.Mu.Lock()
@@ -234,6 +223,21 @@ func (l *Link) leave() {
 	if last {
 		l.Shard.remove(l)
 	}
+}
+
+// Await waits for ch, for a device that is gone, or for this time, while completions are handled. It reports whether
+// ch was closed or had a token.
+func (e *Shard) Await(ch <-chan struct{}, most time.Duration) bool {
+	defer e.Progress.Meanwhile()()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return true
+	case <-e.Engine.Gone:
+	case <-timer.C:
+	}
+	return false
 }
 
 // watch reads the device's events.
