@@ -126,7 +126,7 @@ func (e *Shard) BeatLocked() {
 	e.Blocks.Calm()
 	e.Blocks.Poke()
 	e.listen()
-	if e.Members.Places() == 0 {
+	if e.Members.Places.Load() == 0 {
 		e.trim(false)
 	}
 	e.scratch.beat = e.Members.Append(e.scratch.beat[:0])

@@ -140,7 +140,7 @@ func (e *Shard) trim(wait bool) bool {
 	}
 	if tryLock(mu, wait) {
 		defer mu.Unlock() // a caller that waits for it finds the memory freed
-		if e.Members.Places() == 0 && !e.Members.isClosed() {
+		if e.Members.Places.Load() == 0 && !e.Members.closed.Load() {
 			e.park()
 		}
 	}

@@ -168,7 +168,7 @@ func (t *teardown) Mark() bool {
 	defer cancel()
 	needless, err := t.Port.Mark(ctx, uint64(wr))
 	if err == nil && needless {
-		t.Shard.Progress.CatchUp(t.Shard.Engine.Gone)
+		t.Shard.Progress.CatchUp(t.Shard.Engine.Gone.Done())
 		t.Mu.Lock()
 		t.End.Marked()
 		t.Mu.Unlock()
@@ -234,7 +234,7 @@ func (e *Shard) Await(ch <-chan struct{}, most time.Duration) bool {
 	select {
 	case <-ch:
 		return true
-	case <-e.Engine.Gone:
+	case <-e.Engine.Gone.Done():
 	case <-timer.C:
 	}
 	return false
@@ -278,12 +278,7 @@ func (e *Engine) watch(ctx context.Context) {
 
 // failAll ends all connections: the device is gone.
 func (e *Engine) failAll(err error) {
-	e.mu.Lock()
-	if !e.isGone {
-		e.isGone = true
-		close(e.Gone)
-	}
-	e.mu.Unlock()
+	e.Gone.Happen()
 	for _, l := range e.all() {
 		l.Fail(&DeviceFault{Err: err})
 	}

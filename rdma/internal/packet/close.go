@@ -66,6 +66,6 @@ func (c *Conn) drain() {
 	rested := c.Slots.AtRest()
 	c.Mu.Unlock()
 	if c.QP.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState) == nil && !rested {
-		c.Shard.Await(c.Rested, link.DrainTime)
+		c.Shard.Await(c.Rested.Done(), link.DrainTime)
 	}
 }

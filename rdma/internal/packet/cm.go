@@ -233,7 +233,7 @@ func (c *Conn) await(b turn.Bound, events <-chan *rdmacm.Event, want rdmacm.Even
 		case <-late:
 		case <-timeout:
 			return nil, fmt.Errorf("while waiting for the event %v: %w", want, context.DeadlineExceeded)
-		case <-c.Over:
+		case <-c.Over.Done():
 			return nil, c.why()
 		}
 		if err := b.Expired(); err != nil { // else the deadline was moved meanwhile
