@@ -166,7 +166,7 @@ func (m *leasing) setAccess() error {
 			all |= s.access
 		}
 	}
-	ended := l.End.Ending()
+	ended := l.End.Ending
 	l.Mu.Unlock()
 	want := all.qp()
 	if want == lends.access || ended {
@@ -283,7 +283,7 @@ func (s *Lease) sever(err error) {
 	if s.term.Cause == nil {
 		s.term.Cause = err
 	}
-	closing := s.l.End.CloseErr()
+	closing := s.l.End.CloseErr
 	s.l.Mu.Unlock()
 	if closing != nil {
 		closing = fmt.Errorf("the peer may still have access: %w: %w", closing, err)

@@ -115,7 +115,7 @@ func (s *Lease) invalidate() bool {
 		l.Mu.Unlock()
 		return true
 	}
-	if l.End.Ending() || s.term.Forced && s.key.bound.Begun() {
+	if l.End.Ending || s.term.Forced && s.key.bound.Begun() {
 		l.Mu.Unlock()
 		return false
 	}

@@ -26,8 +26,8 @@ func TestExtendMerges(t *testing.T) {
 		for i := range 3 * controlQueue {
 			ok(t, s.Extend(t.Context(), time.Minute+time.Duration(i)*time.Millisecond))
 		}
-		if n := l.Queue.Told(); n != 1 || l.End.Ending() {
-			t.Fatalf("%d frames wait, ended %v", n, l.End.Ending())
+		if n := l.Queue.Told(); n != 1 || l.End.Ending {
+			t.Fatalf("%d frames wait, ended %v", n, l.End.Ending)
 		}
 		time.Sleep(10 * time.Second)
 		want := time.Minute + (3*controlQueue-1)*time.Millisecond - 10*time.Second
@@ -87,8 +87,8 @@ func TestRequestPlaces(t *testing.T) {
 		l.Mu.Unlock()
 		synctest.Wait()
 		fakeRequest(l, lease.RequestsMost+1) // the first one has its reply
-		if leasingOf(l).lends.desk.Open() != lease.RequestsMost || l.End.Ending() {
-			t.Fatalf("%d requests wait, ended %v: %v", leasingOf(l).lends.desk.Open(), l.End.Ending(), l.End.Cause())
+		if leasingOf(l).lends.desk.Open() != lease.RequestsMost || l.End.Ending {
+			t.Fatalf("%d requests wait, ended %v: %v", leasingOf(l).lends.desk.Open(), l.End.Ending, l.End.Cause)
 		}
 		close(hold)
 		synctest.Wait()
@@ -176,8 +176,8 @@ func TestLeaseFlood(t *testing.T) {
 				t.Fatal("a lease has not ended")
 			}
 		}
-		if limit == nil || l.End.Ending() {
-			t.Errorf("no limit; ended %v", l.End.Ending())
+		if limit == nil || l.End.Ending {
+			t.Errorf("no limit; ended %v", l.End.Ending)
 		}
 	})
 }

@@ -129,13 +129,13 @@ func (l *Link) WakeWriter() {
 // limitDue reports whether a LIMIT is due.
 // Preconditions: l.Mu is held.
 func (l *Link) limitDue() bool {
-	return l.Window.Recv.Due() && !l.End.PeerFIN() || l.Control != nil && l.Control.Recv.Due()
+	return l.Window.Recv.Due() && !l.End.PeerFIN || l.Control != nil && l.Control.Recv.Due()
 }
 
 // Pump posts what is due and may be sent.
 // Preconditions: l.Mu is held.
 func (l *Link) Pump() {
-	if !l.Started || l.mute || l.End.Ending() {
+	if !l.Started || l.mute || l.End.Ending {
 		return
 	}
 	l.post()
@@ -239,7 +239,7 @@ func (l *Link) complete(wc *ibv.WC) {
 }
 
 // Release returns the memory of the work requests before upTo. Those from okUpTo on have failed.
-// Preconditions: l.Mu is held; l.End.Ending(), if some have failed.
+// Preconditions: l.Mu is held; l.End.Ending, if some have failed.
 func (l *Link) Release(upTo, okUpTo uint32) {
 	var sent [sendq.Depth]*Block
 	n := 0
@@ -291,7 +291,7 @@ func (l *Link) receive(b *Block, byteLen uint32) {
 	case wire.Data:
 		l.Alive.Data = l.Alive.Frame
 		l.Window.Recv.Came()
-		if l.End.ReadShut() {
+		if l.End.ReadShut {
 			l.Shard.Blocks.Consumed(b)
 			l.Window.took(1)
 			break
@@ -346,7 +346,7 @@ func (l *Link) checkFrame(h *wire.Header) error {
 		return bad("DATA", fmt.Sprintf("frame %d", l.Window.Recv.Received()), "a number below %d", l.Window.Recv.Told())
 	case int(h.Length) > l.Shard.FrameMost(l.Window.Kind):
 		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.Shard.FrameMost(l.Window.Kind))
-	case h.Kind == wire.Data && l.End.PeerFIN(), h.Kind == wire.FIN && !l.End.MayFIN(h.Aux):
+	case h.Kind == wire.Data && l.End.PeerFIN, h.Kind == wire.FIN && !l.End.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
 	case h.Kind >= wire.Lend && !c.Recv.MayCome():
 		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", c.Recv.Received()), "a number below %d",
@@ -365,7 +365,7 @@ func (l *Link) Starved() bool {
 }
 
 // finishOps finishes the operations that have completed.
-// Preconditions: l.Mu is held; l.End.Ending(), if some have failed.
+// Preconditions: l.Mu is held; l.End.Ending, if some have failed.
 func (l *Link) finishOps() {
 	for w := l.Queue.Finished(); w != nil; w = l.Queue.Finished() {
 		if w.Owner != nil { // else a bind, which nobody waits for

@@ -182,7 +182,7 @@ func (l *Link) keep(now uint32) {
 	if l.Alive.Quiet(now) {
 		l.ask(sendq.Buffers)
 	}
-	if !l.Started || l.End.Ending() { // a handshake has a limit of its own
+	if !l.Started || l.End.Ending { // a handshake has a limit of its own
 		return
 	}
 	switch l.Alive.Beat(now, l.Queue.Acked() != l.Queue.Posted()) {

@@ -29,7 +29,7 @@ func inBuffer(buf *pool.Buf, b *Block, off, n int) sendq.Frame[Held] {
 // ask asks for the completion of what is under way, if nothing else does.
 // Preconditions: l.Mu is held.
 func (l *Link) ask(n sendq.Need) {
-	if !l.End.Ending() && l.Queue.Ask(n) {
+	if !l.End.Ending && l.Queue.Ask(n) {
 		l.Pump()
 	}
 }

@@ -81,7 +81,7 @@ func (rd *reader) nextFrame(b turn.Bound) (frame, error) {
 	for {
 		l.Mu.Lock()
 		switch {
-		case l.End.ReadShut():
+		case l.End.ReadShut:
 			err := error(io.EOF)
 			if l.End.Closed() {
 				err = ibv.ErrClosed
@@ -92,10 +92,10 @@ func (rd *reader) nextFrame(b turn.Bound) (frame, error) {
 			f := l.Inbox.Pop()
 			l.Mu.Unlock()
 			return f, nil
-		case l.End.PeerFIN():
+		case l.End.PeerFIN:
 			l.Mu.Unlock()
 			return frame{}, io.EOF
-		case l.End.Drained():
+		case l.End.Drained:
 			err := l.Reason()
 			l.Mu.Unlock()
 			return frame{}, err
@@ -122,7 +122,7 @@ func (rd *reader) more() bool {
 	l := rd.l
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	if l.Inbox.Len() == 0 || l.End.ReadShut() {
+	if l.Inbox.Len() == 0 || l.End.ReadShut {
 		return false
 	}
 	rd.Current = l.Inbox.Pop()

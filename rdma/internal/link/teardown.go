@@ -44,7 +44,7 @@ func (l *Link) disconnected(err error) {
 		return // by the teardown
 	}
 	l.Mu.Lock()
-	ending := l.End.Ending()
+	ending := l.End.Ending
 	l.Mu.Unlock()
 	if !ending {
 		l.Shard.Progress.CatchUp(l.End.Done())
