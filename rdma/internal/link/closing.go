@@ -99,7 +99,7 @@ func (e *Shard) Stalled() (n int) {
 // else its adapter. What the adapter acknowledges while the program reads nothing does not count.
 // Preconditions: l.Mu is held.
 func (l *Link) taken() uint64 {
-	taken := uint64(l.Send.Limit()) << 32
+	taken := uint64(l.Send.Limit) << 32
 	if !l.Starved() {
 		taken |= uint64(l.Queue.Acked())
 	}

@@ -100,7 +100,7 @@ func (rd *reader) nextFrame(b turn.Bound) (frame, error) {
 			l.Mu.Unlock()
 			return frame{}, err
 		}
-		p := rd.dialog.next(l.Send.Sent())
+		p := rd.dialog.next(l.Send.Sent)
 		l.Mu.Unlock()
 		if err := l.Shard.Progress.WaitSignal(b, &rd.Wake, p); err != nil {
 			return frame{}, err
@@ -286,7 +286,7 @@ func (rd *reader) beginPartial(m *Message, size int) {
 	p.m, p.size = m, size
 	l.Mu.Lock()
 	frames := min(l.Shard.FrameMost(l.Window.Kind), int(l.Peer.Block)) // the peer's own may be as short
-	l.Window.assembling = size <= frames*int(l.Window.Recv.Target())/2
+	l.Window.assembling = size <= frames*int(l.Window.Recv.Target)/2
 	p.asked = !l.Window.assembling
 	l.Mu.Unlock()
 	if !p.asked {
