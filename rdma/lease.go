@@ -140,7 +140,7 @@ func (m *leasing) addLease(s *Lease) error {
 	opt := &m.opt
 	switch lends.ledger.Add(s.n) {
 	case lease.Bytes:
-		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(lends.ledger.Bytes() + s.n),
+		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(lends.ledger.Open.Bytes + s.n),
 			Limit: uint64(max(opt.MaxBytes, 0)), Where: "LeaseOptions.MaxBytes of this end"}
 	case lease.Count:
 		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(opt.MaxLeases + 1),

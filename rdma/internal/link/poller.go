@@ -123,7 +123,7 @@ func (e *Shard) Beat() {
 // Preconditions: e.TickMu is held.
 func (e *Shard) BeatLocked() {
 	now := e.Ticks.Add(1)
-	e.Blocks.Calm()
+	e.Blocks.Scarce.Store(false)
 	e.Blocks.Poke()
 	e.listen()
 	if e.Members.Places.Load() == 0 {

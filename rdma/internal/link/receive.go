@@ -90,7 +90,7 @@ func (e *Shard) openReceives() error {
 // slack is how many receives the SRQ has for frames that no promise covers. Of few blocks most are for promises.
 func (e *Shard) slack() int {
 	slabs := int(e.Options.Memory / int64(e.Options.Pollers) / e.slabBytes)
-	return max(min(e.most.Control, blocks.ForReceives(slabs*e.Blocks.PerSlab())/4), 1)
+	return max(min(e.most.Control, blocks.ForReceives(slabs*e.Blocks.PerSlab)/4), 1)
 }
 
 // keep is how many slabs an idle shard keeps: those that it needs to begin. The blocks of streams come with streams.
