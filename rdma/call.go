@@ -29,11 +29,11 @@ type Caller struct {
 	c      *Conn
 	cancel context.CancelFunc
 	done   chan struct{} // closed when no more replies arrive
+	err    error         // why; set before
 
 	mu      sync.Mutex
 	next    uint32
 	waiting map[uint32]chan *Message
-	err     error // why no more replies arrive
 }
 
 // CallError is the error that the peer's handler returned.
@@ -77,9 +77,7 @@ func (r *Caller) receive(ctx context.Context) {
 		if ctx.Err() != nil {
 			err = ErrClosed
 		}
-		r.mu.Lock()
 		r.err = err
-		r.mu.Unlock()
 		close(r.done)
 		return
 	}
@@ -136,10 +134,7 @@ func (r *Caller) Call(ctx context.Context, request []byte) (*Message, error) {
 	case <-ctx.Done():
 		return fail(ctx.Err())
 	case <-r.done:
-		r.mu.Lock()
-		err := r.err
-		r.mu.Unlock()
-		return fail(&ibv.OpError{Op: "call", Object: "connection to " + r.c.RemoteAddr().String(), Err: err})
+		return fail(&ibv.OpError{Op: "call", Object: "connection to " + r.c.RemoteAddr().String(), Err: r.err})
 	}
 }
 

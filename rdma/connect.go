@@ -90,7 +90,7 @@ func (a *attempt) enter(base *link.Shard) error {
 			a.e = s
 			return nil
 		}
-		if s.Members.Reserve(-1); s == base {
+		if s.Members.Places.Add(-1); s == base {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (a *attempt) failed(_ *rdmacm.Conn, err error) {
 		<-a.link.End.Done()
 	case a.e != nil:
 		a.e.Blocks.Dismiss(a.recvKind)
-		a.e.Members.Reserve(-1)
+		a.e.Members.Places.Add(-1)
 	}
 }
 

@@ -77,30 +77,16 @@ func (o *EngineOptions) inner() (link.EngineOptions, error) {
 }
 
 func (o *EngineOptions) check() error {
-	var errs []error
-	bad := func(arg string, got any, want string) {
-		errs = append(errs, &ibv.ArgError{Arg: arg, Got: fmt.Sprint(got), Want: want})
-	}
-	if o.Block < wire.MinBlock || o.Block > wire.MaxBlock || o.Block%64 != 0 {
-		bad("Block", o.Block, fmt.Sprintf("%d to %d, a multiple of 64", wire.MinBlock, wire.MaxBlock))
-	}
-	if least := link.LeastMemory(o.Block, max(o.Pollers, 1)); o.Memory < least {
-		bad("Memory", o.Memory, fmt.Sprintf("%d or more", least))
-	}
-	errs = append(errs, positive("Spin", o.Spin))
-	if o.MaxConns < 1 || o.MaxConns > 1<<20 {
-		bad("MaxConns", o.MaxConns, fmt.Sprintf("1 to %d", 1<<20))
-	}
-	if o.Pollers < 1 || o.Pollers > maxPollers {
-		bad("Pollers", o.Pollers, fmt.Sprintf("1 to %d", maxPollers))
-	}
-	if o.LeaseKeys > KeysWindow {
-		bad("LeaseKeys", o.LeaseKeys, "KeysAuto, KeysMR or KeysWindow")
-	}
-	if o.Manual && o.Pollers > 1 {
-		bad("Pollers", o.Pollers, "1 with Manual")
-	}
-	return errors.Join(errs...)
+	least := link.LeastMemory(max(o.Block, 1), max(o.Pollers, 1))
+	return errors.Join(
+		refuse(o.Block < wire.MinBlock || o.Block > wire.MaxBlock || o.Block%64 != 0, "Block", o.Block,
+			fmt.Sprintf("%d to %d, a multiple of 64", wire.MinBlock, wire.MaxBlock)),
+		refuse(o.Memory < least, "Memory", o.Memory, fmt.Sprintf("%d or more", least)),
+		positive("Spin", o.Spin),
+		refuse(o.MaxConns < 1 || o.MaxConns > 1<<20, "MaxConns", o.MaxConns, fmt.Sprintf("1 to %d", 1<<20)),
+		refuse(o.Pollers < 1 || o.Pollers > maxPollers, "Pollers", o.Pollers, fmt.Sprintf("1 to %d", maxPollers)),
+		refuse(o.LeaseKeys > KeysWindow, "LeaseKeys", o.LeaseKeys, "KeysAuto, KeysMR or KeysWindow"),
+		refuse(o.Manual && o.Pollers > 1, "Pollers", o.Pollers, "1 with Manual"))
 }
 
 // Engine has the objects that the connections of a device share: a PD, an SRQ of blocks, a CQ, and a poller goroutine,

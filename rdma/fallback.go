@@ -15,7 +15,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/attempts"
-	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -36,24 +35,15 @@ func logFallback(l *slog.Logger, addr, why string) {
 // tcpStream is a stream that TCP carries.
 type tcpStream struct {
 	*net.TCPConn
-	why  string // TCP
-	once sync.Once
-	done chan struct{} // closed when the connection has ended
-	err  error         // why; set before
+	why  string          // TCP
+	open context.Context // ends with the connection; its cause is why
+	end  context.CancelCauseFunc
 }
 
 func newTCPStream(c net.Conn, why string) *Stream {
-	return &Stream{tcp: &tcpStream{TCPConn: c.(*net.TCPConn), why: why, done: make(chan struct{})}}
-}
-
-func (t *tcpStream) end(err error) { t.once.Do(func() { t.err = err; close(t.done) }) }
-
-// ended returns why the connection has ended, or nil.
-func (t *tcpStream) ended() error {
-	if deadline.IsClosed(t.done) {
-		return t.err
-	}
-	return nil
+	t := &tcpStream{TCPConn: c.(*net.TCPConn), why: why}
+	t.open, t.end = context.WithCancelCause(context.Background())
+	return &Stream{tcp: t, local: c.LocalAddr().(*net.TCPAddr), remote: c.RemoteAddr().(*net.TCPAddr)}
 }
 
 // note ends the connection if an error means that it has ended.

@@ -140,7 +140,7 @@ func (m *leasing) addLease(s *Lease) error {
 	opt := &m.opt
 	switch lends.ledger.Add(s.n) {
 	case lease.Bytes:
-		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(lends.ledger.Bytes() + s.n),
+		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(lends.ledger.Open.Bytes + s.n),
 			Limit: uint64(max(opt.MaxBytes, 0)), Where: "LeaseOptions.MaxBytes of this end"}
 	case lease.Count:
 		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(opt.MaxLeases + 1),
@@ -166,7 +166,7 @@ func (m *leasing) setAccess() error {
 			all |= s.access
 		}
 	}
-	ended := l.End.Ending()
+	ended := l.End.Ending
 	l.Mu.Unlock()
 	want := all.qp()
 	if want == lends.access || ended {
@@ -283,7 +283,7 @@ func (s *Lease) sever(err error) {
 	if s.term.Cause == nil {
 		s.term.Cause = err
 	}
-	closing := s.l.End.CloseErr()
+	closing := s.l.End.CloseErr
 	s.l.Mu.Unlock()
 	if closing != nil {
 		closing = fmt.Errorf("the peer may still have access: %w: %w", closing, err)

@@ -19,7 +19,7 @@ const (
 // Preconditions: l.Mu is held, the connection has leases.
 func (m *leasing) tell(c wire.Control) {
 	l := m.l
-	if l.End.Ending() || l.End.Closed() {
+	if l.End.Ending || l.End.Closed() {
 		return
 	}
 	if l.Queue.Told() == controlQueue {

@@ -32,10 +32,10 @@ type leaseKey struct {
 // makeKey makes the key of a lease. A window's bind is not posted yet.
 func (s *Lease) makeKey() error {
 	e, b := s.l.Shard.Engine, s.mem
-	if e.Windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.Addr()%8 == 0) {
+	if e.Windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.Addr%8 == 0) {
 		if mw, err := e.Windows.Get(); err == nil { // else the device has no more
 			s.key.mw, s.key.freed = mw, make(chan bool, 1)
-			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.MR().(*ibv.MR), Addr: b.Addr(),
+			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.MR.(*ibv.MR), Addr: b.Addr,
 				Length: uint64(s.n), Access: s.access.qp() | ibv.ZeroBased}
 			s.key.remote = s.key.bind.Remote()
 			return nil
@@ -56,8 +56,8 @@ func register(e *link.Engine, b *pool.Buf, access ibv.AccessFlags) (nic.Memory, 
 	var r [8]byte
 	_, _ = rand.Read(r[:]) // never fails
 	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
-	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.Addr()&low
-	return e.NIC.Again(b.Bytes(), b.Addr(), iova, access)
+	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.Addr&low
+	return e.NIC.Again(b.Bytes(), b.Addr, iova, access)
 }
 
 // grant lets the peer use the key. A bind comes before the frame that informs the peer.
@@ -115,7 +115,7 @@ func (s *Lease) invalidate() bool {
 		l.Mu.Unlock()
 		return true
 	}
-	if l.End.Ending() || s.term.Forced && s.key.bound.Begun() {
+	if l.End.Ending || s.term.Forced && s.key.bound.Begun() {
 		l.Mu.Unlock()
 		return false
 	}

@@ -26,8 +26,8 @@ func TestExtendMerges(t *testing.T) {
 		for i := range 3 * controlQueue {
 			ok(t, s.Extend(t.Context(), time.Minute+time.Duration(i)*time.Millisecond))
 		}
-		if n := l.Queue.Told(); n != 1 || l.End.Ending() {
-			t.Fatalf("%d frames wait, ended %v", n, l.End.Ending())
+		if n := l.Queue.Told(); n != 1 || l.End.Ending {
+			t.Fatalf("%d frames wait, ended %v", n, l.End.Ending)
 		}
 		time.Sleep(10 * time.Second)
 		want := time.Minute + (3*controlQueue-1)*time.Millisecond - 10*time.Second
@@ -63,7 +63,7 @@ func TestRequestPlaces(t *testing.T) {
 			// As at the end of Lend.
 			leasingOf(l).reply(r)
 			c := connOf(l)
-			waiting := leasingOf(l).lends.desk.Open()
+			waiting := leasingOf(l).lends.desk.Open
 			l.Mu.Unlock()
 			if r.Conn != c || r.Peer != l.Remote {
 				t.Errorf("a request of %p, %v", r.Conn, r.Peer)
@@ -87,13 +87,13 @@ func TestRequestPlaces(t *testing.T) {
 		l.Mu.Unlock()
 		synctest.Wait()
 		fakeRequest(l, lease.RequestsMost+1) // the first one has its reply
-		if leasingOf(l).lends.desk.Open() != lease.RequestsMost || l.End.Ending() {
-			t.Fatalf("%d requests wait, ended %v: %v", leasingOf(l).lends.desk.Open(), l.End.Ending(), l.End.Cause())
+		if leasingOf(l).lends.desk.Open != lease.RequestsMost || l.End.Ending {
+			t.Fatalf("%d requests wait, ended %v: %v", leasingOf(l).lends.desk.Open, l.End.Ending, l.End.Cause)
 		}
 		close(hold)
 		synctest.Wait()
-		if asked != lease.RequestsMost+1 || leasingOf(l).lends.desk.Open() != 0 {
-			t.Errorf("%d requests were decided, %d wait", asked, leasingOf(l).lends.desk.Open())
+		if asked != lease.RequestsMost+1 || leasingOf(l).lends.desk.Open != 0 {
+			t.Errorf("%d requests were decided, %d wait", asked, leasingOf(l).lends.desk.Open)
 		}
 	})
 }
@@ -137,8 +137,8 @@ func TestLendWaits(t *testing.T) {
 		leasingOf(l).forget(a)
 		l.Mu.Unlock()
 		ok(t, <-waited)
-		if led := &m.lends.ledger; len(m.lends.open) != 2 || led.Open() != 2 || led.Bytes() != 10 {
-			t.Errorf("%d leases, %d, of %d bytes", len(m.lends.open), led.Open(), led.Bytes())
+		if led := &m.lends.ledger; len(m.lends.open) != 2 || led.Open.N != 2 || led.Open.Bytes != 10 {
+			t.Errorf("%d leases, %d, of %d bytes", len(m.lends.open), led.Open.N, led.Open.Bytes)
 		}
 	})
 }
@@ -176,8 +176,8 @@ func TestLeaseFlood(t *testing.T) {
 				t.Fatal("a lease has not ended")
 			}
 		}
-		if limit == nil || l.End.Ending() {
-			t.Errorf("no limit; ended %v", l.End.Ending())
+		if limit == nil || l.End.Ending {
+			t.Errorf("no limit; ended %v", l.End.Ending)
 		}
 	})
 }

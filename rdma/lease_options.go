@@ -55,11 +55,10 @@ func (o *LeaseOptions) check() error {
 	if o == nil {
 		return nil
 	}
-	if d := o.MaxDuration; d < 0 || d > durationMost || d%time.Millisecond != 0 {
-		return &ibv.ArgError{Arg: "Leases.MaxDuration", Got: d.String(),
-			Want: fmt.Sprintf("1ms to %v in whole milliseconds, or 0 for the default", durationMost)}
-	}
-	return errors.Join(positive("Leases.MaxBytes", o.MaxBytes), upTo("Leases.MaxLeases", o.MaxLeases, leasesMost),
+	d := o.MaxDuration
+	return errors.Join(refuse(d < 0 || d > durationMost || d%time.Millisecond != 0, "Leases.MaxDuration", d,
+		fmt.Sprintf("1ms to %v in whole milliseconds, or 0 for the default", durationMost)),
+		positive("Leases.MaxBytes", o.MaxBytes), upTo("Leases.MaxLeases", o.MaxLeases, leasesMost),
 		notNegative("Leases.Grace", o.Grace))
 }
 

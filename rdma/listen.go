@@ -39,10 +39,8 @@ type listener struct {
 	log     link.Lines
 
 	served sync.WaitGroup // serve, refusals, and decisions about peers
-	mu     sync.Mutex
-	err    error // why no more come; set before ended is closed
-
-	ended chan struct{}
+	ended  chan struct{}  // closed when no more come
+	err    error          // why; set before
 
 	opened *leak.Record // of the program's listener
 }
@@ -87,9 +85,7 @@ func (l *listener) serve() {
 			if l.ctx.Err() != nil {
 				err = ErrClosed
 			}
-			l.mu.Lock()
 			l.err = err
-			l.mu.Unlock()
 			close(l.ended)
 			return
 		}
@@ -203,8 +199,6 @@ func (l *listener) accept(ctx context.Context) (*link.Link, error) {
 		l.gate.Taken()
 		return c, nil
 	case <-l.ended:
-		l.mu.Lock()
-		defer l.mu.Unlock()
 		return nil, &ibv.OpError{Op: "accept", Object: l.addr().String(), Err: l.err}
 	case <-ctx.Done():
 		return nil, ctx.Err()

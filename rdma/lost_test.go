@@ -60,7 +60,7 @@ func TestLost_NotClosed(t *testing.T) {
 			testutil.Eventually(t, "this side knows", func() bool {
 				l.Mu.Lock()
 				defer l.Mu.Unlock()
-				return l.End.PeerClosed()
+				return l.End.PeerClosed
 			})
 			return l.CloseWait(nil)
 		},

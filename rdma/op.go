@@ -216,7 +216,7 @@ func (m *leasing) finishIdle(o *op) {
 	}
 	o.finished = true
 	for i := range o.steps {
-		if b := o.steps[i].buf; b != nil && l.End.CloseErr() == nil {
+		if b := o.steps[i].buf; b != nil && l.End.CloseErr == nil {
 			b.Unpin()
 		}
 	}

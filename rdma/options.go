@@ -143,15 +143,12 @@ func (o *Options) check(c call) error {
 
 // checkRetry checks what package rdmacm checks as well: with Fallback, TCP would hide that error.
 func (o *Options) checkRetry() error {
-	if o.RetryCount > maxRetry {
-		return &ibv.ArgError{Arg: "RetryCount", Got: fmt.Sprint(o.RetryCount),
-			Want: fmt.Sprintf("1 to %d, 0 for the default or None", maxRetry)}
-	}
-	if _, ok := ibv.TimeCodeFromDuration(o.AckTimeout); o.AckTimeout > 0 && !ok {
-		return &ibv.ArgError{Arg: "AckTimeout", Got: o.AckTimeout.String(), Want: fmt.Sprintf(
-			"%v to %v, 0 for the path's or None", ibv.TimeCode(0).Duration(), ibv.TimeCode(31).Duration())}
-	}
-	return errors.Join(positive("AckTimeout", o.AckTimeout), positive("RetryCount", o.RetryCount))
+	_, ok := ibv.TimeCodeFromDuration(o.AckTimeout)
+	return errors.Join(refuse(o.RetryCount > maxRetry, "RetryCount", o.RetryCount,
+		fmt.Sprintf("1 to %d, 0 for the default or None", maxRetry)),
+		refuse(o.AckTimeout > 0 && !ok, "AckTimeout", o.AckTimeout, fmt.Sprintf("%v to %v, 0 for the path's or None",
+			ibv.TimeCode(0).Duration(), ibv.TimeCode(31).Duration())),
+		positive("AckTimeout", o.AckTimeout), positive("RetryCount", o.RetryCount))
 }
 
 // leases returns the LeaseOptions of a connection. Streams have none.

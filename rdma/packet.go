@@ -41,7 +41,7 @@ func (c *PacketConn) LocalAddr() net.Addr { return c.c.Addr }
 // RemoteAddr returns the address that DialPacket was given, a *net.UDPAddr, or nil after ListenPacket.
 func (c *PacketConn) RemoteAddr() net.Addr {
 	if to := c.c.Peer(); to != nil {
-		return to.UDP()
+		return to.UDP
 	}
 	return nil
 }

@@ -386,8 +386,8 @@ func checkLocal(l *link.Link, b *pool.Buf, from, to int) error {
 	if to < 0 {
 		to = n
 	}
-	if b.Pool() != l.Shard.Engine.Pool {
-		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.Pool().Name(),
+	if b.Pool != l.Shard.Engine.Pool {
+		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.Pool.Name(),
 			Want: "one of the connection's engine, of " + l.Shard.Engine.Name()}
 	}
 	if from < 0 || from >= to || to > n {

@@ -63,7 +63,7 @@ func TestRXE_WaitersPoll(t *testing.T) {
 	talk()
 	atRest(t, server.e.Shards[0], client.e.Shards[0])
 	for _, e := range []*Engine{server, client} {
-		if e.e.Shards[0].Progress.Turns() == 0 {
+		if e.e.Shards[0].Progress.Turns.Load() == 0 {
 			t.Error("nobody has polled while waiting")
 		}
 	}

@@ -78,7 +78,7 @@ func deaf(t *testing.T, noisy bool) {
 	testutil.Eventually(t, "a frame is under way", func() bool {
 		return locked(func() bool { return victim.l.Queue.Posted() > 0 })
 	})
-	for beats := 0; !locked(victim.l.End.Ending); beats++ {
+	for beats := 0; !locked(func() bool { return victim.l.End.Ending }); beats++ {
 		if beats == 3+4*3 {
 			t.Fatal("the connection goes on after five times KeepAlive")
 		}

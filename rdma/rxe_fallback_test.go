@@ -89,7 +89,7 @@ func TestRXE_Fallback(t *testing.T) {
 			t.Error("a port that RDMA has given to another program is taken for TCP alone")
 		}
 		testutil.Eventually(t, "the attempt by RDMA has ended", func() bool {
-			return client.e.Shards[0].Members.Places() == 0
+			return client.e.Shards[0].Members.Places.Load() == 0
 		})
 	})
 }

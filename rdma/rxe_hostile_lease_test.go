@@ -100,7 +100,7 @@ func TestRXE_HostileLeases(t *testing.T) {
 		{"an atomic that is not aligned", MayAtomic, touch(ibv.OpFetchAdd, 4, 0), remote},
 		{"a key that was guessed", MayRead | MayWrite, touch(ibv.OpRead, 0, 1), remote},
 		{"the address in the process", MayRead | MayWrite, func(a *attacker, s *Lease) {
-			addr := s.mem.Addr()
+			addr := s.mem.Addr
 			if addr == s.key.remote.Addr { // the library is from before ibv_reg_mr_iova
 				addr += 4096
 			}

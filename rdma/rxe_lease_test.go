@@ -354,7 +354,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	testutil.Eventually(t, "a request", func() bool {
 		y.l.Mu.Lock()
 		defer y.l.Mu.Unlock()
-		return leasingOf(y.l).lends.desk.Open() == 1
+		return leasingOf(y.l).lends.desk.Open == 1
 	})
 	ok(t, x.Close())
 	for range 3 {
@@ -376,7 +376,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 	testutil.Eventually(t, "all leases returned", func() bool {
 		b.l.Mu.Lock()
 		defer b.l.Mu.Unlock()
-		return len(leasingOf(b.l).lends.open) == 0 && leasingOf(b.l).lends.desk.Open() == 0
+		return len(leasingOf(b.l).lends.open) == 0 && leasingOf(b.l).lends.desk.Open == 0
 	})
 	attr, err := b.l.Port.Conn.(interface{ QP() *ibv.QP }).QP().Query(ibv.MaskAccessFlags)
 	ok(t, err)

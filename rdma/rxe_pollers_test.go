@@ -35,7 +35,7 @@ func TestRXE_Pollers(t *testing.T) {
 				t.Errorf("poller %d: %d connections, %d completions; want 2, and some", i, n, s.Stat.Completions.Load())
 			}
 		}
-		least := 3 * e.e.Shards[0].Blocks.PerSlab()
+		least := 3 * e.e.Shards[0].Blocks.PerSlab
 		if s := e.Stats(); s.Conns != 6 || s.Blocks < least || s.BlocksPosted < 3*link.ControlBlocks {
 			t.Errorf("the sums: %+v", s)
 		}

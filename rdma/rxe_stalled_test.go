@@ -358,7 +358,7 @@ func TestRXE_NoBlocks(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- a.Send(timeout(t), make([]byte, 10_000)) }()
-	testutil.Eventually(t, "the long message waits for a block", func() bool { return a.l.Shard.Blocks.Scarce() })
+	testutil.Eventually(t, "the long message waits for a block", func() bool { return a.l.Shard.Blocks.Scarce.Load() })
 	if len(done) > 0 {
 		t.Errorf("a message of 10000 bytes was sent without a block: %v", <-done)
 	}
@@ -419,7 +419,7 @@ func TestRXE_IdleMemory(t *testing.T) {
 			if !ask {
 				testutil.Eventually(t, "the engine has few blocks", func() bool {
 					st := e.Stats()
-					return st.Memory <= link.SlabSize && st.Blocks == e.e.Shards[0].Blocks.PerSlab()
+					return st.Memory <= link.SlabSize && st.Blocks == e.e.Shards[0].Blocks.PerSlab
 				})
 			}
 			b, err := e.Pool().Get(most - link.Headroom)

@@ -39,7 +39,7 @@ func burst(t *testing.T, a, b *Conn, n int) {
 func windowOf(c *Conn) uint32 {
 	c.l.Mu.Lock()
 	defer c.l.Mu.Unlock()
-	return c.l.Window.Recv.Window()
+	return c.l.Window.Recv.Window
 }
 
 // grow sends until the window is n or the shard has no more.
@@ -112,8 +112,8 @@ func TestRXE_WindowsShrink(t *testing.T) {
 				return false
 			})
 			p[1].l.Mu.Lock()
-			if r := &p[1].l.Window.Recv; r.Lowering() || r.Window() != link.StartWindow {
-				t.Errorf("connection %d has %d blocks, and waits for an answer: %v", i, r.Window(), r.Lowering())
+			if r := &p[1].l.Window.Recv; r.Lowering || r.Window != link.StartWindow {
+				t.Errorf("connection %d has %d blocks, and waits for an answer: %v", i, r.Window, r.Lowering)
 			}
 			p[1].l.Mu.Unlock()
 		}

@@ -51,5 +51,5 @@ func (sum *Stats) add(e *link.Shard) {
 	sum.Refused += e.Stat.Refused.Load()
 	sum.Doorbells += e.Stat.Doorbells.Load()
 	sum.Frames += c.Arrived
-	sum.Wakes += e.Progress.Wakes()
+	sum.Wakes += e.Progress.Wakes.Load()
 }

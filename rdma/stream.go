@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"context"
 	"io"
 	"net"
 	"runtime"
@@ -58,20 +59,10 @@ func lose(l *link.Link) {
 
 // LocalAddr returns the address of this side, a *net.TCPAddr: many programs expect that of a stream. Transport returns
 // what carries it.
-func (s *Stream) LocalAddr() net.Addr {
-	if s.tcp != nil {
-		return s.tcp.LocalAddr()
-	}
-	return s.local
-}
+func (s *Stream) LocalAddr() net.Addr { return s.local }
 
 // RemoteAddr returns the address of the peer, a *net.TCPAddr.
-func (s *Stream) RemoteAddr() net.Addr {
-	if s.tcp != nil {
-		return s.tcp.RemoteAddr()
-	}
-	return s.remote
-}
+func (s *Stream) RemoteAddr() net.Addr { return s.remote }
 
 // fail makes an error of package net, unless it is io.EOF.
 func (s *Stream) fail(op string, err error) error {
@@ -103,29 +94,23 @@ func (s *Stream) Write(p []byte) (int, error) {
 // SetDeadline sets the deadlines of reading and writing, also of calls that wait; the zero time means none. Close stops
 // them.
 func (s *Stream) SetDeadline(t time.Time) error {
-	if s.tcp != nil {
-		return s.tcp.SetDeadline(t)
-	}
-	return s.set(t, &s.read, &s.write)
+	return s.set(t, (*net.TCPConn).SetDeadline, &s.read, &s.write)
 }
 
 // SetReadDeadline sets the deadline of Read, also of one that waits.
 func (s *Stream) SetReadDeadline(t time.Time) error {
-	if s.tcp != nil {
-		return s.tcp.SetReadDeadline(t)
-	}
-	return s.set(t, &s.read)
+	return s.set(t, (*net.TCPConn).SetReadDeadline, &s.read)
 }
 
 // SetWriteDeadline sets the deadline of Write, also of one that waits.
 func (s *Stream) SetWriteDeadline(t time.Time) error {
-	if s.tcp != nil {
-		return s.tcp.SetWriteDeadline(t)
-	}
-	return s.set(t, &s.write)
+	return s.set(t, (*net.TCPConn).SetWriteDeadline, &s.write)
 }
 
-func (s *Stream) set(t time.Time, which ...*deadline.Deadline) error {
+func (s *Stream) set(t time.Time, tcp func(*net.TCPConn, time.Time) error, which ...*deadline.Deadline) error {
+	if s.tcp != nil {
+		return tcp(s.tcp.TCPConn, t)
+	}
 	if s.l.End.Closed() {
 		return netOp("set", nil, s.local, ErrClosed)
 	}
@@ -185,7 +170,7 @@ func (s *Stream) CloseNow() error {
 // stream that TCP carries, only Read and Write notice that the peer has reset it.
 func (s *Stream) Done() <-chan struct{} {
 	if s.tcp != nil {
-		return s.tcp.done
+		return s.tcp.open.Done()
 	}
 	return s.l.End.Done()
 }
@@ -193,7 +178,7 @@ func (s *Stream) Done() <-chan struct{} {
 // Err returns why the connection has ended, or nil while it has not.
 func (s *Stream) Err() error {
 	if s.tcp != nil {
-		return s.tcp.ended()
+		return context.Cause(s.tcp.open)
 	}
 	return public(s.l.Ended())
 }

@@ -57,8 +57,9 @@ func TestBadOptions(t *testing.T) {
 	if _, err := DialStream(ctx, "127.0.0.1:1", &Options{PrivateData: make([]byte, 17)}); !errors.As(err, &limit) {
 		t.Errorf("17 bytes of private data: %v", err)
 	}
-	for _, o := range []EngineOptions{{Block: 100}, {Block: 1000}, {Block: 2 << 20}, {Block: -1}, {Memory: 1},
-		{MaxConns: -1}, {Pollers: -1}, {Pollers: 65}, {Pollers: 2, Manual: true}, {Pollers: 4, Memory: 15 << 20}} {
+	for _, o := range []EngineOptions{{Block: 100}, {Block: 1000}, {Block: 2 << 20}, {Block: -1}, {Block: -64},
+		{Memory: 1}, {MaxConns: -1}, {Pollers: -1}, {Pollers: 65}, {Pollers: 2, Manual: true},
+		{Pollers: 4, Memory: 15 << 20}} {
 		if _, err := NewEngine("mlx5_0", &o); !errors.As(err, &arg) {
 			t.Errorf("%+v: %v", o, err)
 		}

@@ -3,7 +3,7 @@ package blocks
 import "cmp"
 
 // Receivable is how many blocks may be posted or held: the rest is for sending.
-func (s *Set) Receivable() int { return ForReceives(s.cfg.Budget.slabs(s.cfg.Sets) * s.perSlab) }
+func (s *Set) Receivable() int { return ForReceives(s.cfg.Budget.slabs(s.cfg.Sets) * s.PerSlab) }
 
 // Promisable reports whether n blocks more may be promised. Others may take them first.
 func (s *Set) Promisable(n int) bool {

@@ -34,13 +34,13 @@ var ErrFull = errors.New("no memory is left to promise")
 
 // Set has the blocks of a shard. It is safe for concurrent use.
 type Set struct {
+	PerSlab int         // blocks that are registered at a time
+	Scarce  atomic.Bool // a sender has found no block since this was false
 	cfg     Config
-	perSlab int
 	all     atomic.Pointer[[]*Block] // by index; grows
-	scarce  atomic.Bool
-	arrived atomic.Uint64 // receives that have completed
-	ahead   atomic.Int64  // blocks of TakeAhead whose frames wait for credits
-	lent    atomic.Int64  // of them beyond forAhead, which count as promised; changes under mu
+	arrived atomic.Uint64            // receives that have completed
+	ahead   atomic.Int64             // blocks of TakeAhead whose frames wait for credits
+	lent    atomic.Int64             // of them beyond forAhead, which count as promised; changes under mu
 
 	mu       sync.Mutex
 	free     []*Block
@@ -68,7 +68,7 @@ func NewSet(c Config) *Set {
 	if c.Sets == 0 {
 		c.Sets = 1
 	}
-	s := &Set{cfg: c, perSlab: max(int(c.Slab)/c.Block, 1)}
+	s := &Set{cfg: c, PerSlab: max(int(c.Slab)/c.Block, 1)}
 	s.all.Store(new([]*Block))
 	return s
 }
@@ -94,7 +94,7 @@ func (s *Set) Take(w *Sender, n int) (*Block, error) {
 		} else {
 			s.senders.push(&w.place)
 		}
-		s.scarce.Store(true)
+		s.Scarce.Store(true)
 		s.cfg.Short()
 	}
 	return b, err
@@ -250,12 +250,6 @@ func (s *Set) back(b *Block) {
 	s.free = append(s.free, b)
 }
 
-// Scarce reports whether a sender has found no block since Calm.
-func (s *Set) Scarce() bool { return s.scarce.Load() }
-
-// Calm ends Scarce.
-func (s *Set) Calm() { s.scarce.Store(false) }
-
 // Poke looks for memory again, on behalf of senders and receivers: buffers may have given some back.
 func (s *Set) Poke() {
 	s.mu.Lock()
@@ -281,10 +275,7 @@ func (s *Set) Reserve(n int) (bool, error) {
 
 // count is how many blocks are registered.
 // Preconditions: s.mu is held.
-func (s *Set) count() int { return s.live * s.perSlab }
-
-// PerSlab is how many blocks are registered at a time.
-func (s *Set) PerSlab() int { return s.perSlab }
+func (s *Set) count() int { return s.live * s.PerSlab }
 
 // Slab returns the first slab, for tests.
 func (s *Set) Slab() Memory {
@@ -405,12 +396,12 @@ func (s *Set) addSlab() (bool, error) {
 	}
 	s.slabs[slot] = mem
 	s.live++
-	fresh := cut(mem, s.cfg.Block, s.perSlab)
+	fresh := cut(mem, s.cfg.Block, s.PerSlab)
 	for i, b := range fresh {
-		b.index = uint32(slot*s.perSlab + i)
+		b.index = uint32(slot*s.PerSlab + i)
 	}
 	all := slices.Clone(*s.all.Load())
-	all = slices.Replace(all, slot*s.perSlab, min((slot+1)*s.perSlab, len(all)), fresh...)
+	all = slices.Replace(all, slot*s.PerSlab, min((slot+1)*s.PerSlab, len(all)), fresh...)
 	s.free = slices.Insert(s.free, 0, fresh...) // blocks that were used are taken first: they may be in a cache
 	s.all.Store(&all)
 	s.takeBack()

@@ -30,7 +30,7 @@ func TestSet_Memory(t *testing.T) {
 		t.Errorf("%v, and %d bytes are used; want the error of registering, and none", err, w.budget.Used())
 	}
 	w.fails = nil
-	if ok, err := w.Reserve(17); !ok || err != nil || w.slabs != 2 || w.PerSlab() != 16 {
+	if ok, err := w.Reserve(17); !ok || err != nil || w.slabs != 2 || w.PerSlab != 16 {
 		t.Errorf("%v, %v with %d slabs; want 2 for 17 blocks", ok, err, w.slabs)
 	}
 	if ok, err := w.Reserve(49); ok || err != nil || w.slabs != 3 {
@@ -95,12 +95,12 @@ func TestSet_Order(t *testing.T) {
 		mustWait(t, w.Set, x)
 	}
 	mustWait(t, w.Set, a) // again, as it was woken for another reason: its place stays
-	if !w.Scarce() || w.short != 4 {
-		t.Errorf("scarce: %v, reported %d times; want 4", w.Scarce(), w.short)
+	if !w.Scarce.Load() || w.short != 4 {
+		t.Errorf("scarce: %v, reported %d times; want 4", w.Scarce.Load(), w.short)
 	}
-	w.Calm()
-	if w.Scarce() {
-		t.Error("blocks are scarce after Calm")
+	w.Scarce.Store(false)
+	if w.Scarce.Load() {
+		t.Error("blocks are scarce after that was reset")
 	}
 	w.Give(list[0])
 	if a.wakes != 1 || b.wakes != 0 {
@@ -228,7 +228,7 @@ func TestSet_Receivable(t *testing.T) {
 		if most := w.Receivable(); a.Promise(most+1) != ErrFull || a.Promise(most) != nil {
 			t.Errorf("%d bytes: want %d blocks to be promised, and no more", block, most)
 		}
-		if n := 64 * w.PerSlab(); len(q.ids) != n/4*3 || w.Receivable() != n/4*3 || len(takeAll(t, w.Set)) != n/4 {
+		if n := 64 * w.PerSlab; len(q.ids) != n/4*3 || w.Receivable() != n/4*3 || len(takeAll(t, w.Set)) != n/4 {
 			t.Errorf("%d bytes: %d receives of %d blocks, want %d", block, len(q.ids), n, n/4*3)
 		}
 	}

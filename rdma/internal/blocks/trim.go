@@ -32,27 +32,27 @@ func (s *Set) close(list []Memory, dropped func()) {
 // trimSlabs takes out the slabs that are not needed, and returns them.
 // Preconditions: s.mu is held.
 func (s *Set) trimSlabs(keep int) (list []Memory) {
-	if s.live <= keep || len(s.free) < s.perSlab {
+	if s.live <= keep || len(s.free) < s.PerSlab {
 		return nil
 	}
 	free := make([]int, len(s.slabs)) // blocks, by slab
 	for _, b := range s.free {
-		free[int(b.index)/s.perSlab]++
+		free[int(b.index)/s.PerSlab]++
 	}
 	all := append([]*Block(nil), *s.all.Load()...)
 	left := s.free[:0]
 	for i := len(free) - 1; i >= 0; i-- {
-		if free[i] < s.perSlab || !s.spares(keep) {
+		if free[i] < s.PerSlab || !s.spares(keep) {
 			free[i] = 0
 			continue
 		}
 		list = append(list, s.slabs[i])
 		s.slabs[i] = nil
 		s.live--
-		clear(all[i*s.perSlab : (i+1)*s.perSlab])
+		clear(all[i*s.PerSlab : (i+1)*s.PerSlab])
 	}
 	for _, b := range s.free {
-		if free[int(b.index)/s.perSlab] == 0 {
+		if free[int(b.index)/s.PerSlab] == 0 {
 			left = append(left, b)
 		}
 	}
@@ -65,7 +65,7 @@ func (s *Set) trimSlabs(keep int) (list []Memory) {
 // spares reports whether the set can do without one of its slabs.
 // Preconditions: s.mu is held.
 func (s *Set) spares(keep int) bool {
-	n, lent := (s.live-1)*s.perSlab, int(s.lent.Load())
+	n, lent := (s.live-1)*s.PerSlab, int(s.lent.Load())
 	return s.live > keep && max(s.promised, s.have+s.claimed+lent) <= ForReceives(n) &&
 		int(s.ahead.Load()) <= forAhead(n)+lent
 }

@@ -5,8 +5,8 @@
 // The limit normally only grows. The receiver can send a lower limit. The sender's reply comes after all frames that it
 // sent before it knew, and only then are the blocks beyond the lower limit free.
 //
-// The types know no blocks and no frames, and have no lock: the lock of the connection guards them. Numbers of frames
-// wrap around.
+// The types know no blocks and no frames, and have no lock: the lock of the connection guards them. Their fields are
+// for reading only. Numbers of frames wrap around.
 package credit
 
 import (
@@ -17,66 +17,57 @@ import (
 
 // Sender counts the frames that are sent, and knows how many may be.
 type Sender struct {
-	sent   uint32 // number of the next frame
-	limit  uint32 // frames with a lower number may be sent
-	ahead  uint32 // most that a limit may be beyond sent
-	answer bool   // the peer waits for a reply to its lower limit
+	Sent   uint32 // number of the next frame
+	Limit  uint32 // frames with a lower number may be sent
+	Answer bool   // a reply to a lower limit is due
+	ahead  uint32 // most that a limit may be beyond Sent
 }
 
 // NewSender returns a Sender that may send limit frames. Later limits are at most ahead beyond what was sent.
-func NewSender(limit, ahead uint32) Sender { return Sender{limit: limit, ahead: ahead} }
+func NewSender(limit, ahead uint32) Sender { return Sender{Limit: limit, ahead: ahead} }
 
 // Room reports whether a frame may be sent.
-func (s *Sender) Room() bool { return wire.Before(s.sent, s.limit) }
+func (s *Sender) Room() bool { return wire.Before(s.Sent, s.Limit) }
 
 // Left returns how many frames may be sent.
 func (s *Sender) Left() uint32 {
 	if !s.Room() {
 		return 0
 	}
-	return s.limit - s.sent
+	return s.Limit - s.Sent
 }
-
-// Limit returns the limit: frames with a lower number may be sent.
-func (s *Sender) Limit() uint32 { return s.limit }
-
-// Sent returns the number of the next frame.
-func (s *Sender) Sent() uint32 { return s.sent }
 
 // Next counts a frame as sent, and returns its number. There is room.
 func (s *Sender) Next() uint32 {
-	s.sent++
-	return s.sent - 1
+	s.Sent++
+	return s.Sent - 1
 }
 
 // Check returns the limits that the peer may send, as in "at most 5", or "" if limit is one of them. If lower is true,
 // it may be lower than the last one, but not so low that the limit could wrap around by many such steps.
 func (s *Sender) Check(limit uint32, lower bool) string {
 	switch {
-	case wire.Before(s.sent+s.ahead, limit):
-		return fmt.Sprintf("at most %d", s.sent+s.ahead)
-	case !wire.Before(limit, s.limit):
+	case wire.Before(s.Sent+s.ahead, limit):
+		return fmt.Sprintf("at most %d", s.Sent+s.ahead)
+	case !wire.Before(limit, s.Limit):
 		return ""
-	case lower && !wire.Before(limit, s.limit-s.ahead) && !wire.Before(limit, s.sent-s.ahead):
+	case lower && !wire.Before(limit, s.Limit-s.ahead) && !wire.Before(limit, s.Sent-s.ahead):
 		return ""
 	}
-	return fmt.Sprintf("%d or more", s.limit)
+	return fmt.Sprintf("%d or more", s.Limit)
 }
 
 // Raise handles a limit of the peer, and reports whether it is higher than before. A lower one has no effect.
 func (s *Sender) Raise(limit uint32) bool {
-	higher := wire.Before(s.limit, limit)
+	higher := wire.Before(s.Limit, limit)
 	if higher {
-		s.limit = limit
+		s.Limit = limit
 	}
 	return higher
 }
 
 // Lower handles a limit that may be lower. A reply is due.
-func (s *Sender) Lower(limit uint32) { s.limit, s.answer = limit, true }
-
-// MustAnswer reports whether a reply to a lower limit is due.
-func (s *Sender) MustAnswer() bool { return s.answer }
+func (s *Sender) Lower(limit uint32) { s.Limit, s.Answer = limit, true }
 
 // Answered notes that the reply is sent.
-func (s *Sender) Answered() { s.answer = false }
+func (s *Sender) Answered() { s.Answer = false }

@@ -7,8 +7,8 @@ import (
 func TestSender(t *testing.T) {
 	s := NewSender(2, 64)
 	for want := range uint32(2) {
-		if !s.Room() || s.Sent() != want || s.Next() != want {
-			t.Errorf("room %v, %d frames sent; want room for frame %d", s.Room(), s.Sent(), want)
+		if !s.Room() || s.Sent != want || s.Next() != want {
+			t.Errorf("room %v, %d frames sent; want room for frame %d", s.Room(), s.Sent, want)
 		}
 	}
 	if s.Room() || s.Left() != 0 {
@@ -32,18 +32,18 @@ func TestSender(t *testing.T) {
 			t.Errorf("limit %d, lower %v: %q, want %q", c.limit, c.lower, got, c.want)
 		}
 	}
-	if s.MustAnswer() {
+	if s.Answer {
 		t.Error("a reply is due to a limit that grows")
 	}
 	s.Lower(3)
-	if !s.MustAnswer() || !s.Room() || s.Next() != 2 || s.Room() {
+	if !s.Answer || !s.Room() || s.Next() != 2 || s.Room() {
 		t.Error("want a reply to be due, and room for frame 2 alone")
 	}
-	if s.Answered(); s.MustAnswer() {
+	if s.Answered(); s.Answer {
 		t.Error("a second reply is due")
 	}
 	steps := 0
-	for limit := s.Sent() - 64; s.Check(limit, true) == "" && steps < 9; limit -= 64 {
+	for limit := s.Sent - 64; s.Check(limit, true) == "" && steps < 9; limit -= 64 {
 		s.Lower(limit)
 		steps++
 	}
@@ -57,7 +57,7 @@ func come(t *testing.T, r *Receiver, n int) {
 	t.Helper()
 	for range n {
 		if !r.MayCome() {
-			t.Fatalf("frame %d may not come", r.Received())
+			t.Fatalf("frame %d may not come", r.Received)
 		}
 		r.Came()
 	}
@@ -67,7 +67,7 @@ func TestReceiver_Grow(t *testing.T) {
 	r := NewReceiver(2)
 	come(t, &r, 1)
 	if more, free := r.Took(1, 64); more != 0 || free != 0 || !r.Due() || r.Tell() != 3 || r.Due() {
-		t.Errorf("with half of the window: %d more, %d free, limit %d; want 0, 0, 3", more, free, r.Told())
+		t.Errorf("with half of the window: %d more, %d free, limit %d; want 0, 0, 3", more, free, r.Told)
 	}
 	come(t, &r, 2)
 	if r.MayCome() {
@@ -80,8 +80,8 @@ func TestReceiver_Grow(t *testing.T) {
 		t.Errorf("%d more blocks, want them to be asked for once", more)
 	}
 	r.Granted(2)
-	if r.Window() != 4 || r.Tell() != 7 {
-		t.Errorf("window %d, limit %d; want 4, 7", r.Window(), r.Told())
+	if r.Window != 4 || r.Tell() != 7 {
+		t.Errorf("window %d, limit %d; want 4, 7", r.Window, r.Told)
 	}
 	come(t, &r, 4)
 	if more, _ := r.Took(4, 5); more != 1 {
@@ -100,7 +100,7 @@ func TestReceiver_Grow(t *testing.T) {
 	if free := r.End(); free != 0 {
 		t.Errorf("%d blocks are free at the second end", free)
 	}
-	if more, free := r.Took(1, 64); more != 0 || free != 1 || r.Kept() != 0 || r.Window() != 0 {
+	if more, free := r.Took(1, 64); more != 0 || free != 1 || r.Kept() != 0 || r.Window != 0 {
 		t.Errorf("the last frame: %d more, %d free; want 0, 1", more, free)
 	}
 }
@@ -109,18 +109,18 @@ func TestReceiver_ShrinkActive(t *testing.T) {
 	r := NewReceiver(2)
 	r.Granted(6)
 	r.Tell() // 8
-	if free := r.Shrink(4, false); free != 0 || r.MustLower() || r.Window() != 8 || r.Target() != 4 || r.Due() {
-		t.Errorf("%d blocks are free, lower limit %v, window %d; want 0, false, 8", free, r.MustLower(), r.Window())
+	if free := r.Shrink(4, false); free != 0 || r.MustLower() || r.Window != 8 || r.Target != 4 || r.Due() {
+		t.Errorf("%d blocks are free, lower limit %v, window %d; want 0, false, 8", free, r.MustLower(), r.Window)
 	}
 	come(t, &r, 8)
 	if more, free := r.Took(3, 64); more != 0 || free != 0 || r.Tell() != 8 {
-		t.Errorf("with 5 frames not taken: %d more, %d free, limit %d; want 0, 0, 8", more, free, r.Told())
+		t.Errorf("with 5 frames not taken: %d more, %d free, limit %d; want 0, 0, 8", more, free, r.Told)
 	}
-	if more, free := r.Took(1, 64); more != 0 || free != 4 || r.Window() != 4 || r.Due() {
-		t.Errorf("with 4 frames not taken: %d more, %d free, window %d; want 0, 4, 4", more, free, r.Window())
+	if more, free := r.Took(1, 64); more != 0 || free != 4 || r.Window != 4 || r.Due() {
+		t.Errorf("with 4 frames not taken: %d more, %d free, window %d; want 0, 4, 4", more, free, r.Window)
 	}
-	if free := r.Shrink(1, false); free != 0 || r.Target() != 2 {
-		t.Errorf("%d blocks are free, target %d; want 0, 2, the first window", free, r.Target())
+	if free := r.Shrink(1, false); free != 0 || r.Target != 2 {
+		t.Errorf("%d blocks are free, target %d; want 0, 2, the first window", free, r.Target)
 	}
 }
 
@@ -133,8 +133,8 @@ func TestReceiver_ShrinkIdle(t *testing.T) {
 	if free := r.Shrink(2, true); free != 0 || !r.MustLower() {
 		t.Errorf("%d blocks are free, lower limit %v; want 0, true", free, r.MustLower())
 	}
-	if r.Lower(); r.Tell() != 3 || r.MustLower() || !r.Lowering() {
-		t.Errorf("limit %d, due %v, no reply %v; want 3, false, true", r.Told(), r.MustLower(), r.Lowering())
+	if r.Lower(); r.Tell() != 3 || r.MustLower() || !r.Lowering {
+		t.Errorf("limit %d, due %v, no reply %v; want 3, false, true", r.Told, r.MustLower(), r.Lowering)
 	}
 	come(t, &r, 7) // that were sent earlier
 	if r.MayCome() {
@@ -149,11 +149,11 @@ func TestReceiver_ShrinkIdle(t *testing.T) {
 	if free := r.Lowered(); free != 0 || r.MayCome() {
 		t.Errorf("with 3 frames not taken: %d free, may come: %v; want 0, false", free, r.MayCome())
 	}
-	if _, free := r.Took(1, 64); free != 6 || r.Window() != 2 {
-		t.Errorf("with 2 frames not taken: %d free, window %d; want 6, 2", free, r.Window())
+	if _, free := r.Took(1, 64); free != 6 || r.Window != 2 {
+		t.Errorf("with 2 frames not taken: %d free, window %d; want 6, 2", free, r.Window)
 	}
 	if r.Took(2, 64); !r.Due() || r.Tell() != 10 || !r.MayCome() {
-		t.Errorf("limit %d, want it due, and 10", r.Told())
+		t.Errorf("limit %d, want it due, and 10", r.Told)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestReceiver_DueWhileLowering(t *testing.T) {
 		}
 	}
 	if r.Lowered(); !r.Due() || r.Tell() != 34 {
-		t.Errorf("no limit is due after the reply, or it is not 34: %d", r.Told())
+		t.Errorf("no limit is due after the reply, or it is not 34: %d", r.Told)
 	}
 }
 

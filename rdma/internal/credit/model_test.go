@@ -59,11 +59,11 @@ func newModel(rnd *rand.Rand, from uint32, control bool) *model {
 	for i := range m.ends {
 		e := &m.ends[i]
 		e.send, e.recv = NewSender(window, ahead), NewReceiver(window)
-		e.send.sent += from
-		e.send.limit += from
-		e.recv.received += from
+		e.send.Sent += from
+		e.send.Limit += from
+		e.recv.Received += from
 		e.recv.consumed += from
-		e.recv.told += from
+		e.recv.Told += from
 	}
 	return m
 }
@@ -75,7 +75,7 @@ func (m *model) pump(e *end, data bool) bool {
 	case e.recv.MustLower():
 		e.recv.Lower()
 		p.lower = true
-	case e.send.MustAnswer():
+	case e.send.Answer:
 		e.send.Answered()
 		p.lowered = true
 	case data && e.more > 0 && e.send.Room():
@@ -90,7 +90,7 @@ func (m *model) pump(e *end, data bool) bool {
 		p.limit = e.recv.Tell()
 	}
 	if !p.data {
-		p.seq = e.send.Sent()
+		p.seq = e.send.Sent
 	}
 	e.out = append(e.out, p)
 	return true
@@ -100,8 +100,8 @@ func (m *model) pump(e *end, data bool) bool {
 func (m *model) deliver(e, from *end) error {
 	p := from.out[0]
 	from.out = from.out[1:]
-	if p.seq != e.recv.Received() {
-		return fmt.Errorf("frame %d, want %d", p.seq, e.recv.Received())
+	if p.seq != e.recv.Received {
+		return fmt.Errorf("frame %d, want %d", p.seq, e.recv.Received)
 	}
 	if p.told {
 		if want := e.send.Check(p.limit, p.lower); want != "" {
@@ -112,7 +112,7 @@ func (m *model) deliver(e, from *end) error {
 	switch {
 	case p.data:
 		if !e.recv.MayCome() {
-			return fmt.Errorf("frame %d is beyond the limit %d", p.seq, e.recv.Told())
+			return fmt.Errorf("frame %d is beyond the limit %d", p.seq, e.recv.Told)
 		}
 		e.recv.Came()
 		if e.kept++; m.control {
@@ -121,7 +121,7 @@ func (m *model) deliver(e, from *end) error {
 	case p.lower:
 		e.send.Lower(p.limit)
 	case p.lowered:
-		if !e.recv.Lowering() {
+		if !e.recv.Lowering {
 			return fmt.Errorf("a reply to no lower limit")
 		}
 		m.spare += e.recv.Lowered()
@@ -148,8 +148,8 @@ func (m *model) take(e *end, n uint32) {
 func (m *model) check(blocks int) error {
 	for i := range m.ends {
 		from, to := &m.ends[i], &m.ends[1-i]
-		blocks -= int(to.recv.Window() - to.recv.least)
-		window := int32(to.recv.Window())
+		blocks -= int(to.recv.Window - to.recv.least)
+		window := int32(to.recv.Window)
 		free := 0 // frames without a credit that the peer has not handled
 		for _, p := range to.out {
 			if !p.data {
@@ -160,7 +160,7 @@ func (m *model) check(blocks int) error {
 			return fmt.Errorf("%d frames without a credit are under way: %+v", free, to.out)
 		}
 		// Each frame that was sent, or may be sent now or when a limit arrives, needs a block of its receiver.
-		promised := []uint32{from.send.Sent(), from.send.limit}
+		promised := []uint32{from.send.Sent, from.send.Limit}
 		for _, p := range to.out {
 			if p.told {
 				promised = append(promised, p.limit)
@@ -172,10 +172,10 @@ func (m *model) check(blocks int) error {
 			}
 		}
 		switch r := &to.recv; {
-		case window > wire.MaxWindow || r.Target() > r.Window() || r.Target() < r.least:
-			return fmt.Errorf("window %d, target %d", window, r.Target())
-		case r.received-r.consumed != to.kept:
-			return fmt.Errorf("%d frames are kept, want %d", r.received-r.consumed, to.kept)
+		case window > wire.MaxWindow || r.Target > r.Window || r.Target < r.least:
+			return fmt.Errorf("window %d, target %d", window, r.Target)
+		case r.Received-r.consumed != to.kept:
+			return fmt.Errorf("%d frames are kept, want %d", r.Received-r.consumed, to.kept)
 		}
 	}
 	if blocks != m.spare || m.spare < 0 {
@@ -206,7 +206,7 @@ func (m *model) settle() error {
 		}
 	}
 	for i := range m.ends {
-		if e := &m.ends[i]; e.more > 0 || e.recv.Lowering() || e.send.MustAnswer() {
+		if e := &m.ends[i]; e.more > 0 || e.recv.Lowering || e.send.Answer {
 			return fmt.Errorf("end %d stands still: %+v", i, e)
 		}
 	}
@@ -301,9 +301,9 @@ func TestHostileLimits(t *testing.T) {
 	for range 100 {
 		s := NewSender(2, ahead)
 		from := -rnd.Uint32N(500)
-		s.sent, s.limit = s.sent+from, s.limit+from
+		s.Sent, s.Limit = s.Sent+from, s.Limit+from
 		for step := range 2000 {
-			limit, lower := s.limit+rnd.Uint32N(4*ahead)-3*ahead, rnd.IntN(4) > 0
+			limit, lower := s.Limit+rnd.Uint32N(4*ahead)-3*ahead, rnd.IntN(4) > 0
 			if rnd.IntN(10) == 0 {
 				limit = rnd.Uint32()
 			}
@@ -311,14 +311,14 @@ func TestHostileLimits(t *testing.T) {
 				if s.Raise(limit); lower {
 					s.Lower(limit)
 				}
-				if s.limit != limit {
-					t.Fatalf("seed %d, step %d: limit %d, want %d", seed, step, s.limit, limit)
+				if s.Limit != limit {
+					t.Fatalf("seed %d, step %d: limit %d, want %d", seed, step, s.Limit, limit)
 				}
-			} else if d := int32(limit - s.limit); d >= 0 && int32(limit-s.sent) <= ahead && int32(limit-s.sent) >= 0 {
-				t.Fatalf("seed %d, step %d: limit %d is refused, with %d sent", seed, step, limit, s.sent)
+			} else if d := int32(limit - s.Limit); d >= 0 && int32(limit-s.Sent) <= ahead && int32(limit-s.Sent) >= 0 {
+				t.Fatalf("seed %d, step %d: limit %d is refused, with %d sent", seed, step, limit, s.Sent)
 			}
-			if d := int32(s.limit - s.sent); d < -ahead || d > ahead {
-				t.Fatalf("seed %d, step %d: limit %d, with %d sent", seed, step, s.limit, s.sent)
+			if d := int32(s.Limit - s.Sent); d < -ahead || d > ahead {
+				t.Fatalf("seed %d, step %d: limit %d, with %d sent", seed, step, s.Limit, s.Sent)
 			}
 			for rnd.IntN(2) == 0 && s.Room() {
 				s.Next()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -69,7 +70,7 @@ func (w world) leads(t *testing.T, port uint16) uint32 {
 	if n == nil {
 		t.Fatalf("the owner of port %d is not known", port)
 	}
-	return n.peer.addr.QPN
+	return n.peer.Addr.QPN
 }
 
 // unproven returns the address that a request from host announces, if its owner is to be asked.
@@ -84,13 +85,13 @@ func TestPacketPeers(t *testing.T) {
 	w := newWorld()
 	busy := w.replies(1, 1, 0).peer
 	busy.busy = 1
-	w.to = w.replies(2, 2, 0)
+	w.To = w.replies(2, 2, 0)
 	check := func() {
 		t.Helper()
 		if len(w.peers) > PeersMost || len(w.named) > PeersMost {
 			t.Fatalf("%d peers, %d addresses; want at most %d", len(w.peers), len(w.named), PeersMost)
 		}
-		if w.named[w.at(2)] != w.to || w.to.peer.gone {
+		if w.named[w.at(2)] != w.To || w.To.peer.gone {
 			t.Fatal("the peer of a dialed socket is forgotten")
 		}
 	}
@@ -103,11 +104,11 @@ func TestPacketPeers(t *testing.T) {
 		check()
 	}
 	for ap, n := range w.named {
-		if n.peer.gone || n.ap != ap || w.peers[n.peer.addr.source()] != n.peer {
-			t.Fatalf("%v leads to %v, which is not kept", ap, n.peer.addr)
+		if n.peer.gone || n.AP != ap || w.peers[n.peer.Addr.source()] != n.peer {
+			t.Fatalf("%v leads to %v, which is not kept", ap, n.peer.Addr)
 		}
 	}
-	if busy.gone || w.peers[busy.addr.source()] != busy {
+	if busy.gone || w.peers[busy.Addr.source()] != busy {
 		t.Error("a peer to which something is under way is forgotten")
 	}
 	if s := w.pair(0x1a).String(); s != "10.8.0.2 qp 0x1a" {
@@ -165,9 +166,9 @@ func TestPacketNames(t *testing.T) {
 			}
 			return
 		}
-		for _, n := range []*Name{w.named[w.at(80)], &w.peers[w.pair(8).source()].self} {
-			if n.qkey != rdmacm.UDPQKey {
-				t.Fatalf("the service's Q_Key is %#x", n.qkey)
+		for _, n := range []*Name{w.named[w.at(80)], &w.peers[w.pair(8).source()].Self} {
+			if n.QKey != rdmacm.UDPQKey {
+				t.Fatalf("the service's Q_Key is %#x", n.QKey)
 			}
 		}
 		if from := w.datagram(t, 9, 80); from != w.pair(9).String() {
@@ -234,7 +235,7 @@ func TestPacketUnproven(t *testing.T) {
 	if _, ask := w.unproven(w.host, good); !ask {
 		t.Error("an old reply is believed")
 	}
-	n.asked, n.lost = 0, true
+	n.asked, n.Lost = 0, true
 	if _, ask := w.unproven(w.host, good); !ask {
 		t.Error("an address without an owner is believed")
 	}
@@ -245,7 +246,7 @@ func TestPacketAges(t *testing.T) {
 	for _, begin := range []uint32{0, 1<<32 - 5} {
 		w := newWorld()
 		n := w.replies(7, 1, begin)
-		w.to = n
+		w.To = n
 		want := func(now uint32, must bool) {
 			t.Helper()
 			if got := w.MustAsk(n, begin+now); got != must {
@@ -267,22 +268,22 @@ func TestPacketAges(t *testing.T) {
 		// It has restarted, with another queue pair.
 		w.replies(7, 2, begin+200)
 		w.Asked(n, begin+200, nil)
-		if w.to.peer.addr.QPN != 2 || w.leads(t, 7) != 2 || w.asks != 0 {
-			t.Errorf("after a restart %v is sent to, and %d are asked", w.to.peer.addr, w.asks)
+		if w.To.peer.Addr.QPN != 2 || w.leads(t, 7) != 2 || w.asks != 0 {
+			t.Errorf("after a restart %v is sent to, and %d are asked", w.To.peer.Addr, w.asks)
 		}
 		// It has ended: its queue pair may become another program's.
 		want(200+AskAfter, true)
 		w.Asked(n, begin+210, &ibv.OpError{Err: &rdmacm.RejectError{Reason: rdmacm.RejectInvalidServiceID}})
-		if !n.lost || w.datagram(t, 2, 7) == n.udp.String() {
+		if !n.Lost || w.datagram(t, 2, 7) == n.UDP.String() {
 			t.Error("an address without an owner still leads to its old queue pair")
 		}
-		if n = w.replies(7, 3, begin+220); n != w.to || n.lost {
+		if n = w.replies(7, 3, begin+220); n != w.To || n.Lost {
 			t.Error("a dialed socket does not learn that its peer is back")
 		}
 	}
 	w := newWorld()
 	nameless, _ := w.Keep(w.pair(3))
-	if w.MustAsk(&nameless.self, 1000) {
+	if w.MustAsk(&nameless.Self, 1000) {
 		t.Error("a peer without an address is asked")
 	}
 	for i := range uint32(2 * AskMost) {
@@ -294,17 +295,17 @@ func TestPacketAges(t *testing.T) {
 
 // TestPacketRing has random numbers of datagrams come and be read.
 func TestPacketRing(t *testing.T) {
-	var r ring
+	var r fifo.Queue[ibv.WC]
 	next, want := uint64(0), uint64(0)
 	for range 1000 {
-		for range rand.IntN(Recvs - r.count + 1) {
-			r.push(&ibv.WC{ID: next})
-			if next++; r.count != int(next-want) {
-				t.Fatalf("%d datagrams are in the ring, want %d", r.count, next-want)
+		for range rand.IntN(Recvs - r.Len() + 1) {
+			r.Push(ibv.WC{ID: next})
+			if next++; r.Len() != int(next-want) {
+				t.Fatalf("%d datagrams are in the ring, want %d", r.Len(), next-want)
 			}
 		}
-		for range rand.IntN(r.count + 1) {
-			if wc := r.pop(); wc.ID != want {
+		for range rand.IntN(r.Len() + 1) {
+			if wc := r.Pop(); wc.ID != want {
 				t.Fatalf("datagram %d, want %d", wc.ID, want)
 			}
 			want++
@@ -360,7 +361,7 @@ func TestPacketSlots(t *testing.T) {
 			t.Fatalf("sent: %v, came: %v", sent, came)
 		}
 	}
-	if c := s.Counts(); s.Unread() != Recvs/2 || c.Full != 1 {
+	if c := s.Counts; s.Unread() != Recvs/2 || c.Full != 1 {
 		t.Errorf("%d unread, %d times full", s.Unread(), c.Full)
 	}
 	for i := range Recvs / 2 {
@@ -368,11 +369,11 @@ func TestPacketSlots(t *testing.T) {
 		if uint32(wc.ID) != uint32(i) || len(mem) != GRHLen+mtu {
 			t.Fatalf("datagram %d has %d bytes", uint32(wc.ID), len(mem))
 		}
-		if post := s.GiveBack(wc, i%2 == 0); post != (len(s.unposted) == repost || i == Recvs/2-1) {
+		if post := s.GiveBack(&wc, i%2 == 0); post != (len(s.unposted) == repost || i == Recvs/2-1) {
 			t.Errorf("after %d: post %v", i, post)
 		}
 	}
-	if c := s.Counts(); c.Received != Recvs/4 || c.Dropped != Recvs/4 {
+	if c := s.Counts; c.Received != Recvs/4 || c.Dropped != Recvs/4 {
 		t.Errorf("counts %+v", c)
 	}
 	s.outstanding++

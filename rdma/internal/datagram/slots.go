@@ -3,6 +3,7 @@ package datagram
 import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 )
 
 const (
@@ -43,17 +44,17 @@ type Counts struct{ Sent, Received, Dropped, Full uint64 }
 // Slots are the datagrams in memory, and the work requests for them.
 type Slots struct {
 	blocks       []*blocks.Block
-	index        int // number of the socket
+	Index        int // number of the socket
 	recvs, sends []slot
-	unread       ring
-	unposted     []uint32 // receives
-	free         []uint32 // sends
-	outstanding  int      // work requests
+	unread       fifo.Queue[ibv.WC] // received and not taken
+	unposted     []uint32           // receives
+	free         []uint32           // sends
+	outstanding  int                // work requests
 	recvWR       [repost]ibv.RecvWR
 	recvSGE      [repost]ibv.SGE
 	sendWR       [1]ibv.SendWR
 	sendSGE      [1]ibv.SGE
-	counts       Counts
+	Counts       Counts
 }
 
 // BlocksFor returns how many blocks of a length the slots of a socket take.
@@ -64,7 +65,7 @@ func BlocksFor(blockLen, mtu int) int {
 
 // Cut makes the slots of the socket with this number. They keep the blocks.
 func (s *Slots) Cut(index int, list []*blocks.Block, mtu int) {
-	s.index, s.blocks = index, list
+	s.Index, s.blocks = index, list
 	stride := Stride(mtu)
 	var slots []slot
 	for _, b := range list {
@@ -95,17 +96,11 @@ func (s *Slots) Limit(recvs, sends int) {
 	}
 }
 
-// Index returns the number of the socket.
-func (s *Slots) Index() int { return s.index }
-
 // Receives returns how many datagrams can be kept.
 func (s *Slots) Receives() int { return len(s.recvs) }
 
 // Unread returns how many datagrams were received and not taken.
-func (s *Slots) Unread() int { return s.unread.count }
-
-// Counts returns the counters.
-func (s *Slots) Counts() Counts { return s.counts }
+func (s *Slots) Unread() int { return s.unread.Len() }
 
 // AllSent reports whether nothing that was sent is under way.
 func (s *Slots) AllSent() bool { return len(s.free) == len(s.sends) }
@@ -114,7 +109,7 @@ func (s *Slots) AllSent() bool { return len(s.free) == len(s.sends) }
 func (s *Slots) AtRest() bool { return s.outstanding == 0 }
 
 func (s *Slots) id(kind uint64, slot uint32) uint64 {
-	return idBit | uint64(s.index)<<indexAt | kind | uint64(slot)
+	return idBit | uint64(s.Index)<<indexAt | kind | uint64(slot)
 }
 
 // Post posts receives.
@@ -136,10 +131,10 @@ func (s *Slots) Post(qp *ibv.QP) error {
 	return nil
 }
 
-// Take returns the completion and the memory of the next datagram that was received. Both are the caller's until
+// Take returns the completion and the memory of the next datagram that was received. The memory is the caller's until
 // GiveBack.
-func (s *Slots) Take() (wc *ibv.WC, mem []byte) {
-	wc = s.unread.pop()
+func (s *Slots) Take() (wc ibv.WC, mem []byte) {
+	wc = s.unread.Pop()
 	return wc, s.recvs[uint32(wc.ID)].mem
 }
 
@@ -147,12 +142,12 @@ func (s *Slots) Take() (wc *ibv.WC, mem []byte) {
 // receives are to be posted.
 func (s *Slots) GiveBack(wc *ibv.WC, ours bool) (post bool) {
 	if ours {
-		s.counts.Received++
+		s.Counts.Received++
 	} else {
-		s.counts.Dropped++
+		s.Counts.Dropped++
 	}
 	s.unposted = append(s.unposted, uint32(wc.ID))
-	return len(s.unposted) == repost || s.unread.count == 0
+	return len(s.unposted) == repost || s.unread.Len() == 0
 }
 
 // MaySend reports whether a slot is free to send from.
@@ -174,13 +169,13 @@ func (s *Slots) Send(qp *ibv.QP, slot uint32, n int, imm uint32, to *Peer, qkey 
 	from := &s.sends[slot]
 	s.sendSGE[0] = ibv.SGE{Addr: from.sge.Addr + GRHLen, Length: uint32(n), LKey: from.sge.LKey}
 	s.sendWR[0] = ibv.SendWR{ID: s.id(idSend, slot), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
-		Imm: imm, SGEs: s.sendSGE[:1], AH: to.ah, RemoteQPN: to.addr.QPN, RemoteQKey: qkey}
+		Imm: imm, SGEs: s.sendSGE[:1], AH: to.AH, RemoteQPN: to.Addr.QPN, RemoteQKey: qkey}
 	if _, err := qp.PostSend(s.sendWR[:]); err != nil {
 		return err
 	}
 	from.peer = to
 	s.outstanding++
-	s.counts.Sent++
+	s.Counts.Sent++
 	return nil
 }
 
@@ -195,31 +190,11 @@ func (s *Slots) Complete(wc *ibv.WC) (sent, came bool) {
 		s.free = append(s.free, slot)
 		return true, false
 	case wc.Status == ibv.WCSuccess && wc.ByteLen >= GRHLen:
-		if s.unread.push(wc); s.unread.count == len(s.recvs) {
-			s.counts.Full++
+		if s.unread.Push(*wc); s.unread.Len() == len(s.recvs) {
+			s.Counts.Full++
 		}
 		return false, true
 	}
 	s.unposted = append(s.unposted, slot)
 	return false, false
-}
-
-// ring has the datagrams that were received and not taken, in their order.
-type ring struct {
-	in          [Recvs]ibv.WC
-	head, count int
-}
-
-// push adds a datagram. There is a place for each receive.
-func (r *ring) push(wc *ibv.WC) {
-	r.in[(r.head+r.count)%Recvs] = *wc
-	r.count++
-}
-
-// pop returns the next datagram. Its place is not used again before the receive is posted.
-func (r *ring) pop() *ibv.WC {
-	wc := &r.in[r.head]
-	r.head = (r.head + 1) % Recvs
-	r.count--
-	return wc
 }

@@ -13,26 +13,20 @@ import (
 
 // Peer is a queue pair that has sent a datagram, or to which an address leads.
 type Peer struct {
-	addr   Address  // without a port
-	public net.Addr // addr, for the program
-	ah     *ibv.AH  // made when something is sent
+	Addr   Address  // without a port
+	public net.Addr // Addr, for the program
+	AH     *ibv.AH  // made when something is sent: while the peer is held, by one goroutine, which reads it without lock
+	Self   Name     // without an address: for this queue pair, whatever address it has
 	busy   int      // sends that use it
 	gone   bool     // no longer kept
-	self   Name     // without an address: for this queue pair, whatever address it has
 	name   *Name    // of its last datagram; see nameOf
 }
 
 func newPeer(a Address, public net.Addr, qkey uint32) *Peer {
-	p := &Peer{addr: a, public: public}
-	p.self = Name{peer: p, qkey: qkey}
+	p := &Peer{Addr: a, public: public}
+	p.Self = Name{peer: p, QKey: qkey}
 	return p
 }
-
-// Address returns the peer's queue pair.
-func (p *Peer) Address() *Address { return &p.addr }
-
-// Self returns the name of the queue pair, whatever address it has.
-func (p *Peer) Self() *Name { return &p.self }
 
 // Hold keeps the peer until Drop.
 func (p *Peer) Hold() { p.busy++ }
@@ -40,39 +34,17 @@ func (p *Peer) Hold() { p.busy++ }
 // Drop undoes Hold.
 func (p *Peer) Drop() { p.busy-- }
 
-// AH returns the address handle, or nil if there is none. While the peer is held, the caller of SetAH alone changes it,
-// and needs no lock to read it.
-func (p *Peer) AH() *ibv.AH { return p.ah }
-
-// SetAH has the peer keep an address handle.
-func (p *Peer) SetAH(ah *ibv.AH) { p.ah = ah }
-
 // Name is an address, and the queue pair that its owner has named when it was asked. Nothing else changes it.
 type Name struct {
-	ap     netip.AddrPort
-	udp    *net.UDPAddr // ap; nil in Peer.self
+	AP     netip.AddrPort
+	UDP    *net.UDPAddr // AP; nil in Peer.Self
 	peer   *Peer
-	qkey   uint32 // the owner has named it as well; it is not the peer's, which may have another owner
+	QKey   uint32 // the owner has named it as well; it is not the peer's, which may have another owner
 	asked  uint32 // tick of the owner's last reply
 	heard  uint32 // tick of the last sign that the queue pair has the address
 	asking bool   // the owner is asked again
-	lost   bool   // the address has no owner any more
+	Lost   bool   // the address has no owner any more
 }
-
-// AP returns the address.
-func (n *Name) AP() netip.AddrPort { return n.ap }
-
-// UDP returns the address as one of package net, or nil if the name is Peer.Self.
-func (n *Name) UDP() *net.UDPAddr { return n.udp }
-
-// Peer returns the queue pair that the owner has named.
-func (n *Name) Peer() *Peer { return n.peer }
-
-// QKey returns the Q_Key that the owner has named.
-func (n *Name) QKey() uint32 { return n.qkey }
-
-// Lost reports whether the address has no owner any more.
-func (n *Name) Lost() bool { return n.lost }
 
 const (
 	// PeersMost is how many peers, and how many addresses, are kept. A datagram's source costs nothing else, so a peer
@@ -93,7 +65,7 @@ type Table struct {
 	peers  map[source]*Peer
 	named  map[netip.AddrPort]*Name
 	groups map[netip.Addr]*Peer
-	to     *Name                  // of a dialed socket
+	To     *Name                  // the only peer, of a dialed socket; or nil
 	asks   int                    // addresses that are asked again
 	qkey   uint32                 // of the socket, and of peers whose address is not known
 	public func(Address) net.Addr // an address as the program has it
@@ -108,12 +80,6 @@ func NewTable(public func(Address) net.Addr) Table {
 // Len returns the number of peers.
 func (t *Table) Len() int { return len(t.peers) }
 
-// To returns the peer's address of a dialed socket, or nil.
-func (t *Table) To() *Name { return t.to }
-
-// Dial makes n the only peer.
-func (t *Table) Dial(n *Name) { t.to = n }
-
 // Came returns the address of a datagram, which states a port or 0. ours is false if a dialed socket has another peer.
 // The caller closes the unused AHs without the lock.
 func (t *Table) Came(a *Address, port uint16, now uint32) (from net.Addr, ours bool, unused []*ibv.AH) {
@@ -121,10 +87,10 @@ func (t *Table) Came(a *Address, port uint16, now uint32) (from net.Addr, ours b
 	if p == nil {
 		p, unused = t.Keep(a)
 	}
-	ours = t.to == nil || t.to.peer == p
+	ours = t.To == nil || t.To.peer == p
 	if n := t.nameOf(p, port); n != nil {
 		n.heard = now
-		return n.udp, ours, unused
+		return n.UDP, ours, unused
 	}
 	return p.public, ours, unused
 }
@@ -146,9 +112,9 @@ func (t *Table) Keep(a *Address) (p *Peer, unused []*ibv.AH) {
 func (t *Table) Find(ap netip.AddrPort) *Name {
 	n := t.named[ap]
 	if g := t.groups[ap.Addr()]; g != nil {
-		n = &g.self
+		n = &g.Self
 	}
-	if n != nil && n.lost {
+	if n != nil && n.Lost {
 		return nil
 	}
 	return n
@@ -162,13 +128,13 @@ func (t *Table) Found(ap netip.AddrPort, a *Address, qkey, now uint32) (n *Name,
 		if len(t.named) >= PeersMost {
 			t.forgetNames()
 		}
-		n = t.to // it may have been forgotten before it was there
-		if n == nil || n.ap != ap {
-			n = &Name{ap: ap, udp: net.UDPAddrFromAddrPort(ap)}
+		n = t.To // it may have been forgotten before it was there
+		if n == nil || n.AP != ap {
+			n = &Name{AP: ap, UDP: net.UDPAddrFromAddrPort(ap)}
 		}
 		t.named[ap] = n
 	}
-	n.peer, n.qkey, n.asked, n.heard, n.lost = p, qkey, now, now, false
+	n.peer, n.QKey, n.asked, n.heard, n.Lost = p, qkey, now, now, false
 	if p.name == nil {
 		p.name = n
 	}
@@ -179,17 +145,17 @@ func (t *Table) Found(ap netip.AddrPort, a *Address, qkey, now uint32) (n *Name,
 // asked.
 func (t *Table) Proven(a Announced, now uint32) bool {
 	n := t.named[a.AP]
-	return n != nil && !n.lost && n.peer.addr.QPN == a.QPN && now-n.asked < AskAlways
+	return n != nil && !n.Lost && n.peer.Addr.QPN == a.QPN && now-n.asked < AskAlways
 }
 
 // nameOf returns the address of a peer whose datagram states a port, if the owner of that address has named this peer.
 // So a peer has the address only if both say so. Otherwise it returns nil.
 func (t *Table) nameOf(p *Peer, port uint16) *Name {
 	n := p.name
-	if n == nil || n.ap.Port() != port {
-		n = t.named[netip.AddrPortFrom(p.addr.AP.Addr(), port)]
+	if n == nil || n.AP.Port() != port {
+		n = t.named[netip.AddrPortFrom(p.Addr.AP.Addr(), port)]
 	}
-	if n == nil || n.peer != p || n.lost {
+	if n == nil || n.peer != p || n.Lost {
 		return nil
 	}
 	p.name = n
@@ -200,7 +166,7 @@ func (t *Table) nameOf(p *Peer, port uint16) *Name {
 func (t *Table) Forget() (unused []*ibv.AH) {
 	n := PeersMost / 8
 	for s, p := range t.peers {
-		if p.busy > 0 || t.to != nil && p == t.to.peer {
+		if p.busy > 0 || t.To != nil && p == t.To.peer {
 			continue
 		}
 		if n--; n < 0 {
@@ -208,9 +174,9 @@ func (t *Table) Forget() (unused []*ibv.AH) {
 		}
 		p.gone = true
 		delete(t.peers, s)
-		if p.ah != nil {
-			unused = append(unused, p.ah)
-			p.ah = nil
+		if p.AH != nil {
+			unused = append(unused, p.AH)
+			p.AH = nil
 		}
 	}
 	maps.DeleteFunc(t.named, func(_ netip.AddrPort, n *Name) bool { return n.peer.gone })
@@ -221,7 +187,7 @@ func (t *Table) Forget() (unused []*ibv.AH) {
 func (t *Table) forgetNames() {
 	left := PeersMost / 8
 	maps.DeleteFunc(t.named, func(_ netip.AddrPort, n *Name) bool {
-		if n == t.to || left == 0 {
+		if n == t.To || left == 0 {
 			return false
 		}
 		left--
@@ -238,17 +204,17 @@ func (t *Table) Current(n *Name) *Peer {
 	if !p.gone {
 		return p
 	}
-	if again := t.peers[p.addr.source()]; again != nil {
+	if again := t.peers[p.Addr.source()]; again != nil {
 		return again
 	}
 	p.gone = false
-	t.peers[p.addr.source()] = p
+	t.peers[p.Addr.source()] = p
 	return p
 }
 
 // MustAsk reports whether the caller has to ask the owner of an address again, and calls Asked afterwards.
 func (t *Table) MustAsk(n *Name, now uint32) bool {
-	if now-n.heard < AskAfter && now-n.asked < AskAlways || n.asking || n.udp == nil || t.asks == AskMost {
+	if now-n.heard < AskAfter && now-n.asked < AskAlways || n.asking || n.UDP == nil || t.asks == AskMost {
 		return false
 	}
 	n.asking = true
@@ -265,7 +231,7 @@ func (t *Table) Asked(n *Name, now uint32, err error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &reject) && reject.Reason == rdmacm.RejectInvalidServiceID:
-		n.lost = true
+		n.Lost = true
 	default:
 		n.heard, n.asked = now-AskAfter+askSoon, now-AskAlways+askSoon
 	}
@@ -292,7 +258,7 @@ func (t *Table) Leave(group netip.Addr) (p *Peer, busy bool) {
 // Groups returns the queue pairs of the groups.
 func (t *Table) Groups() (list []*Address) {
 	for _, p := range t.groups {
-		list = append(list, &p.addr)
+		list = append(list, &p.Addr)
 	}
 	return list
 }
@@ -301,9 +267,9 @@ func (t *Table) Groups() (list []*Address) {
 func (t *Table) Clear() (ahs []*ibv.AH) {
 	for _, peers := range []iter.Seq[*Peer]{maps.Values(t.peers), maps.Values(t.groups)} {
 		for p := range peers {
-			if p.ah != nil {
-				ahs = append(ahs, p.ah)
-				p.ah = nil
+			if p.AH != nil {
+				ahs = append(ahs, p.AH)
+				p.AH = nil
 			}
 		}
 	}

@@ -30,27 +30,29 @@ const (
 type State struct {
 	closed atomic.Bool // by Close or CloseNow
 
+	// The owner reads the fields with names in capitals, and changes none.
+
 	// This side.
-	noRead  bool // later data is dropped
-	noWrite bool // a FIN follows
+	ReadShut  bool // it reads no more: later data is dropped
+	WriteShut bool // it has ended sending: a FIN follows
 
 	// The peer.
-	peerFIN    bool // no data frame follows
-	peerClosed bool // it reads no more
+	PeerFIN    bool // it sends no more data
+	PeerClosed bool // it has closed the connection, and reads no more; without PeerFIN its data may still come
 	peerLast   bool // both were said by one FIN
 
 	// The end.
+	Ending    bool // the connection has ended, or is about to: nothing more is sent
+	Drained   bool // nothing can come any more
+	Delivered bool // after Close: the peer's adapter has all that was sent, and this side's FIN
 	weak      bool // a later cause may say more
-	ending    bool
-	drained   bool
 	marking   bool
-	delivered bool // after Close
 	marks     int8 // completions of the marker that are to come
 	left      int8 // of Teardown and the owner's Close, those that have not finished
 	markerWR  uint32
 	reset     uint32 // its reason
-	cause     error
-	closeErr  error // of the QP
+	Cause     error  // why the connection has ended
+	CloseErr  error  // why the QP could not be closed: the device may then still use memory
 
 	settled, marker, done, gone Latch
 }
@@ -61,36 +63,8 @@ func (s *State) Init() { s.left = 2 }
 // Closed reports whether this side has closed the connection. It needs no lock.
 func (s *State) Closed() bool { return s.closed.Load() }
 
-// ReadShut reports whether this side reads no more.
-func (s *State) ReadShut() bool { return s.noRead }
-
-// WriteShut reports whether this side has ended sending.
-func (s *State) WriteShut() bool { return s.noWrite }
-
-// PeerFIN reports whether the peer sends no more data.
-func (s *State) PeerFIN() bool { return s.peerFIN }
-
-// PeerClosed reports whether the peer has closed the connection: it reads no more. Without PeerFIN its data may still
-// come.
-func (s *State) PeerClosed() bool { return s.peerClosed }
-
-// Ending reports whether the connection has ended, or is about to: nothing more is sent.
-func (s *State) Ending() bool { return s.ending }
-
-// Drained reports whether nothing can come any more.
-func (s *State) Drained() bool { return s.drained }
-
-// Cause is why the connection has ended.
-func (s *State) Cause() error { return s.cause }
-
-// CloseErr is why the QP could not be closed. The device may then still use memory.
-func (s *State) CloseErr() error { return s.closeErr }
-
 // Settled is closed when all that was accepted is delivered after a Close, or never will be.
 func (s *State) Settled() <-chan struct{} { return s.settled.Done() }
-
-// Delivered reports whether the peer's adapter has all that was sent, and this side's FIN, after a Close.
-func (s *State) Delivered() bool { return s.delivered }
 
 // Done is closed when the connection has ended.
 func (s *State) Done() <-chan struct{} { return s.done.Done() }
@@ -100,27 +74,27 @@ func (s *State) Gone() <-chan struct{} { return s.gone.Done() }
 
 // ShutRead ends reading.
 func (s *State) ShutRead() Do {
-	s.noRead = true
+	s.ReadShut = true
 	return DropInput | Pump | WakeReader
 }
 
 // CloseWrite ends sending: a FIN follows what is staged.
 func (s *State) CloseWrite() Do {
-	if s.noWrite || s.ending {
+	if s.WriteShut || s.Ending {
 		return 0
 	}
-	s.noWrite = true
+	s.WriteShut = true
 	return FIN | Pump | WakeWriter
 }
 
 // Close closes the connection when the peer's adapter has all that was accepted. A second call does nothing.
 func (s *State) Close() Do {
 	do := s.shut()
-	if do == 0 || s.ending {
+	if do == 0 || s.Ending {
 		return do
 	}
-	s.noWrite = true
-	if s.peerClosed {
+	s.WriteShut = true
+	if s.PeerClosed {
 		do |= DropStaged
 	}
 	return do | FIN | Pump | Linger
@@ -129,7 +103,7 @@ func (s *State) Close() Do {
 // CloseNow is Close, but drops what was not sent, and informs the peer by a RESET with this reason. Fail follows.
 func (s *State) CloseNow(reason uint32) Do {
 	do := s.shut()
-	if s.ending {
+	if s.Ending {
 		return do
 	}
 	return do | s.Break(reason)
@@ -139,13 +113,13 @@ func (s *State) shut() Do {
 	if s.closed.Swap(true) {
 		return 0
 	}
-	s.noRead = true
+	s.ReadShut = true
 	return DropInput | StopOps | WakeReader | WakeWriter
 }
 
 // Break has a RESET sent in place of what is staged. Fail follows.
 func (s *State) Break(reason uint32) Do {
-	if s.ending {
+	if s.Ending {
 		return 0
 	}
 	s.reset = reason
@@ -154,7 +128,7 @@ func (s *State) Break(reason uint32) Do {
 
 // PeerFINCame handles the peer's FIN.
 func (s *State) PeerFINCame(aux uint32) Do {
-	s.peerFIN = true
+	s.PeerFIN = true
 	if aux&wire.FINClosed == 0 {
 		return 0
 	}
@@ -164,16 +138,16 @@ func (s *State) PeerFINCame(aux uint32) Do {
 
 // PeerPinged handles a PING of the peer, which may say that the peer has closed the connection before its FIN does.
 func (s *State) PeerPinged(aux uint32) Do {
-	if aux&wire.FINClosed == 0 || s.peerClosed {
+	if aux&wire.FINClosed == 0 || s.PeerClosed {
 		return 0
 	}
-	s.peerClosed = true
+	s.PeerClosed = true
 	return DropStaged | StopOps | WakeWriter
 }
 
 // MayFIN reports whether a FIN with this aux may come from the peer.
 func (s *State) MayFIN(aux uint32) bool {
-	return !s.peerFIN || !s.peerLast && aux&wire.FINClosed != 0
+	return !s.PeerFIN || !s.peerLast && aux&wire.FINClosed != 0
 }
 
 // FINAux returns aux of a FIN or a PING that is sent.
@@ -193,7 +167,7 @@ func (s *State) FINArrived(own error) Do {
 	if !s.Closed() {
 		return 0
 	}
-	s.delivered = true
+	s.Delivered = true
 	s.settled.Happen()
 	return s.Fail(own, false)
 }
@@ -201,13 +175,13 @@ func (s *State) FINArrived(own error) Do {
 // Fail ends the connection; err is why. The first cause counts, unless it is weak: it says only that work requests were
 // flushed, and a cause that comes until Drain replaces it.
 func (s *State) Fail(err error, weak bool) Do {
-	if s.ending {
-		if s.weak && !weak && !s.drained {
-			s.cause, s.weak = err, false
+	if s.Ending {
+		if s.weak && !weak && !s.Drained {
+			s.Cause, s.weak = err, false
 		}
 		return 0
 	}
-	s.ending, s.cause, s.weak = true, err, weak
+	s.Ending, s.Cause, s.weak = true, err, weak
 	return StopOps | WakeWriter | Teardown
 }
 
@@ -234,7 +208,7 @@ func (s *State) Marked() {
 
 // drain notes that nothing can come any more; err is why the QP could not be closed.
 func (s *State) drain(err error) {
-	s.drained, s.closeErr = true, err
+	s.Drained, s.CloseErr = true, err
 	s.settled.Happen()
 }
 

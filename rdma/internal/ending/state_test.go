@@ -111,7 +111,7 @@ func (m *model) drop() {
 
 // pump posts what is due, as link.pump does. A queue has room for 4.
 func (m *model) pump() {
-	for !m.s.Ending() && len(m.flying) < 4 {
+	for !m.s.Ending && len(m.flying) < 4 {
 		w := wr{n: m.posted}
 		switch {
 		case m.staged > 0 && m.credits > 0:
@@ -252,7 +252,7 @@ func (m *model) happen(e event) {
 	case localClose:
 		m.do(m.s.Close())
 	case localCloseWrite:
-		if !closed && !m.s.Ending() {
+		if !closed && !m.s.Ending {
 			m.do(m.s.CloseWrite())
 		}
 	case localCloseNow:
@@ -275,7 +275,7 @@ func (m *model) happen(e event) {
 			m.do(m.s.Fail(errPeer, false))
 		}
 	case send:
-		if !closed && !m.s.WriteShut() && !m.s.PeerClosed() && !m.s.Ending() {
+		if !closed && !m.s.WriteShut && !m.s.PeerClosed && !m.s.Ending {
 			m.staged++
 			m.blocks++
 			m.accepted++
@@ -300,7 +300,7 @@ func (m *model) happen(e event) {
 		}
 		m.do(m.s.Fail(errGone, false))
 	}
-	if m.s.PeerClosed() && !m.s.Ending() && m.staged > 0 {
+	if m.s.PeerClosed && !m.s.Ending && m.staged > 0 {
 		m.t.Errorf("%v: %d frames are staged that nobody will take", m.log, m.staged)
 	}
 	if !closed && m.s.Closed() {
@@ -317,24 +317,24 @@ func (m *model) check() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fail := func(format string, args ...any) { m.t.Errorf("%v: %s", m.log, fmt.Sprintf(format, args...)) }
-	if ended := closed(m.s.Done()); ended != m.s.Ending() || ended != (m.teardowns == 1) || ended != (m.overs == 1) ||
-		ended != m.s.Drained() || m.s.Closed() && !ended {
-		fail("done %v, ending %v, drained %v, closed %v, %d teardowns", ended, m.s.Ending(), m.s.Drained(),
+	if ended := closed(m.s.Done()); ended != m.s.Ending || ended != (m.teardowns == 1) || ended != (m.overs == 1) ||
+		ended != m.s.Drained || m.s.Closed() && !ended {
+		fail("done %v, ending %v, drained %v, closed %v, %d teardowns", ended, m.s.Ending, m.s.Drained,
 			m.s.Closed(), m.teardowns)
 	}
-	if !m.s.Ending() {
+	if !m.s.Ending {
 		return
 	}
 	if m.blocks != 0 || m.staged != 0 {
 		fail("%d blocks are not returned, %d frames are staged", m.blocks, m.staged)
 	}
-	if !closed(m.s.Settled()) || m.s.Cause() == nil {
-		fail("settled %v, cause %v", closed(m.s.Settled()), m.s.Cause())
+	if !closed(m.s.Settled()) || m.s.Cause == nil {
+		fail("settled %v, cause %v", closed(m.s.Settled()), m.s.Cause)
 	}
 	if gone := closed(m.s.Gone()); gone != m.s.Closed() || gone != m.forgotten {
 		fail("gone %v, forgotten %v, closed %v", gone, m.forgotten, m.s.Closed())
 	}
-	if m.s.Delivered() && !m.s.PeerClosed() && m.acked != m.accepted {
+	if m.s.Delivered && !m.s.PeerClosed && m.acked != m.accepted {
 		fail("delivered, with %d of %d frames acknowledged", m.acked, m.accepted)
 	}
 }
@@ -427,13 +427,13 @@ func TestCauses(t *testing.T) {
 				t.Errorf("%s: Fail %d: steps %b", c.name, i, do)
 			}
 		}
-		if s.Cause() != c.want {
-			t.Errorf("%s: %v, want %v", c.name, s.Cause(), c.want)
+		if s.Cause != c.want {
+			t.Errorf("%s: %v, want %v", c.name, s.Cause, c.want)
 		}
 		s.drain(nil)
 		s.Fail(errOwn, false)
-		if s.Cause() != c.want {
-			t.Errorf("%s: %v after the end, want %v", c.name, s.Cause(), c.want)
+		if s.Cause != c.want {
+			t.Errorf("%s: %v after the end, want %v", c.name, s.Cause, c.want)
 		}
 	}
 }
@@ -451,8 +451,8 @@ func TestFINs(t *testing.T) {
 	if do := s.Close(); do&(FIN|Linger) != FIN|Linger || s.FINAux() != wire.FINClosed || s.Close() != 0 {
 		t.Errorf("Close: steps %b, want a FIN with the flag, once", do)
 	}
-	if do := s.FINArrived(errOwn); do&Teardown == 0 || !s.Delivered() || !closed(s.Settled()) {
-		t.Errorf("the FIN of Close: steps %b, delivered %v", do, s.Delivered())
+	if do := s.FINArrived(errOwn); do&Teardown == 0 || !s.Delivered || !closed(s.Settled()) {
+		t.Errorf("the FIN of Close: steps %b, delivered %v", do, s.Delivered)
 	}
 
 	for _, c := range []struct {
@@ -478,11 +478,11 @@ func TestFINs(t *testing.T) {
 func TestPeerPinged(t *testing.T) {
 	var s State
 	s.Init()
-	if do := s.PeerPinged(0); do != 0 || s.PeerClosed() {
-		t.Errorf("a PING that says nothing: steps %b, closed %v", do, s.PeerClosed())
+	if do := s.PeerPinged(0); do != 0 || s.PeerClosed {
+		t.Errorf("a PING that says nothing: steps %b, closed %v", do, s.PeerClosed)
 	}
-	if do := s.PeerPinged(wire.FINClosed); do&(DropStaged|StopOps) == 0 || !s.PeerClosed() || s.PeerFIN() {
-		t.Errorf("a PING: steps %b, closed %v, FIN %v", do, s.PeerClosed(), s.PeerFIN())
+	if do := s.PeerPinged(wire.FINClosed); do&(DropStaged|StopOps) == 0 || !s.PeerClosed || s.PeerFIN {
+		t.Errorf("a PING: steps %b, closed %v, FIN %v", do, s.PeerClosed, s.PeerFIN)
 	}
 	for _, aux := range []uint32{0, wire.FINClosed} {
 		if !s.MayFIN(aux) {

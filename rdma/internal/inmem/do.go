@@ -10,48 +10,45 @@ import (
 var wcOpcodes = [...]ibv.WCOpcode{ibv.OpSend: ibv.WCSend, ibv.OpWrite: ibv.WCWrite, ibv.OpRead: ibv.WCRead,
 	ibv.OpCompareSwap: ibv.WCCompareSwap, ibv.OpFetchAdd: ibv.WCFetchAdd}
 
+// rights are what operations on the memory of the peer need.
+var rights = [...]ibv.AccessFlags{ibv.OpWrite: ibv.RemoteWrite, ibv.OpRead: ibv.RemoteRead,
+	ibv.OpCompareSwap: ibv.RemoteAtomic, ibv.OpFetchAdd: ibv.RemoteAtomic}
+
 // do does a work request, and returns how many bytes it has moved. wait means that the peer has no receive yet.
 // Preconditions: a.mu is held.
 func (q *QP) do(r *request) (n int, status ibv.WCStatus, wait bool) {
 	p := q.peer
-	if p == nil || p.failed {
+	switch {
+	case p == nil || p.failed:
 		return 0, ibv.WCRetryExcErr, false
-	}
-	remote := r.wr.Remote
-	switch r.wr.Opcode {
-	case ibv.OpSend:
+	case r.wr.Opcode == ibv.OpSend:
 		return q.send(r)
-	case ibv.OpWrite:
-		size := r.bytes()
-		to, ok := p.allowed(remote, size, ibv.RemoteWrite)
-		if !ok {
-			return 0, q.refused(), false
-		}
-		return size, q.gather(to, r), false
-	case ibv.OpRead:
-		size := r.bytes()
-		from, ok := p.allowed(remote, size, ibv.RemoteRead)
-		if !ok {
-			return 0, q.refused(), false
-		}
-		return size, q.scatter(r, from, q.a.Transport().ReadSink()), false
-	case ibv.OpCompareSwap, ibv.OpFetchAdd:
-		at, ok := p.allowed(remote, 8, ibv.RemoteAtomic)
-		if !ok || remote.Addr%8 != 0 {
-			return 0, q.refused(), false
-		}
-		was := binary.NativeEndian.Uint64(at)
-		switch {
-		case r.wr.Opcode == ibv.OpFetchAdd:
-			binary.NativeEndian.PutUint64(at, was+r.wr.CompareAdd)
-		case was == r.wr.CompareAdd:
-			binary.NativeEndian.PutUint64(at, r.wr.Swap)
-		}
-		var old [8]byte
-		binary.NativeEndian.PutUint64(old[:], was)
-		return 8, q.scatter(r, old[:], ibv.LocalWrite), false
+	case rights[r.wr.Opcode] == 0:
+		return 0, ibv.WCLocQPOpErr, false
 	}
-	return 0, ibv.WCLocQPOpErr, false
+	size, need := r.bytes(), rights[r.wr.Opcode]
+	if need == ibv.RemoteAtomic {
+		size = 8
+	}
+	at, ok := q.a.at(r.wr.Remote.RKey, r.wr.Remote.Addr, size, need)
+	if !ok || p.access&need == 0 || need == ibv.RemoteAtomic && r.wr.Remote.Addr%8 != 0 {
+		p.failed = true // a refusal ends both queue pairs
+		return 0, ibv.WCRemAccessErr, false
+	}
+	switch r.wr.Opcode {
+	case ibv.OpWrite:
+		return size, q.gather(at, r), false
+	case ibv.OpRead:
+		return size, q.scatter(r, at, q.a.Transport().ReadSink()), false
+	}
+	was := binary.NativeEndian.Uint64(at)
+	switch {
+	case r.wr.Opcode == ibv.OpFetchAdd:
+		binary.NativeEndian.PutUint64(at, was+r.wr.CompareAdd)
+	case was == r.wr.CompareAdd:
+		binary.NativeEndian.PutUint64(at, r.wr.Swap)
+	}
+	return size, q.scatter(r, binary.NativeEndian.AppendUint64(make([]byte, 0, 8), was), ibv.LocalWrite), false
 }
 
 // send delivers a SEND to a receive of the peer.
@@ -69,9 +66,9 @@ func (q *QP) send(r *request) (n int, status ibv.WCStatus, wait bool) {
 	}
 	size := r.bytes()
 	wc := ibv.WC{ID: in.id, Opcode: ibv.WCRecv, ByteLen: uint32(size), QPN: p.num}
-	to, err := q.a.at(in.sge.LKey, in.sge.Addr, int(in.sge.Length), ibv.LocalWrite)
+	to, ok := q.a.at(in.sge.LKey, in.sge.Addr, int(in.sge.Length), ibv.LocalWrite)
 	switch {
-	case err != nil:
+	case !ok:
 		wc.Status, status = ibv.WCLocProtErr, ibv.WCRemOpErr
 	case size > len(to):
 		wc.Status, status = ibv.WCLocLenErr, ibv.WCRemInvReqErr
@@ -88,23 +85,6 @@ func (q *QP) send(r *request) (n int, status ibv.WCStatus, wait bool) {
 	return size, status, false
 }
 
-// allowed returns memory of this end that the peer may access.
-// Preconditions: a.mu is held.
-func (q *QP) allowed(at ibv.RemoteAddr, n int, access ibv.AccessFlags) ([]byte, bool) {
-	if q.access&access != access {
-		return nil, false
-	}
-	mem, err := q.a.at(at.RKey, at.Addr, n, access)
-	return mem, err == nil
-}
-
-// refused is the status of an operation that the peer does not permit. It ends the peer's queue pair as well.
-// Preconditions: a.mu is held.
-func (q *QP) refused() ibv.WCStatus {
-	q.peer.failed = true
-	return ibv.WCRemAccessErr
-}
-
 // bytes is how many bytes a work request has.
 func (r *request) bytes() int {
 	n := r.n
@@ -119,8 +99,8 @@ func (r *request) bytes() int {
 func (q *QP) gather(to []byte, r *request) ibv.WCStatus {
 	to = to[copy(to, r.inline[:r.n]):]
 	for _, s := range r.sge[:r.sges] {
-		from, err := q.a.at(s.LKey, s.Addr, int(s.Length), 0)
-		if err != nil {
+		from, ok := q.a.at(s.LKey, s.Addr, int(s.Length), 0)
+		if !ok {
 			return ibv.WCLocProtErr
 		}
 		to = to[copy(to, from):]
@@ -132,8 +112,8 @@ func (q *QP) gather(to []byte, r *request) ibv.WCStatus {
 // Preconditions: a.mu is held.
 func (q *QP) scatter(r *request, from []byte, access ibv.AccessFlags) ibv.WCStatus {
 	for _, s := range r.sge[:r.sges] {
-		to, err := q.a.at(s.LKey, s.Addr, int(s.Length), access)
-		if err != nil {
+		to, ok := q.a.at(s.LKey, s.Addr, int(s.Length), access)
+		if !ok {
 			return ibv.WCLocProtErr
 		}
 		from = from[copy(to, from):]

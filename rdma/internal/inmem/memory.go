@@ -1,7 +1,6 @@
 package inmem
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -98,20 +97,16 @@ func (m *Memory) Close() error {
 	return nil
 }
 
-// at returns n bytes of registered memory.
+// at returns n bytes of registered memory, and reports whether the key permits the access to them.
 // Preconditions: a.mu is held.
-func (a *Adapter) at(key uint32, addr uint64, n int, access ibv.AccessFlags) ([]byte, error) {
+func (a *Adapter) at(key uint32, addr uint64, n int, access ibv.AccessFlags) ([]byte, bool) {
 	m := a.regions[key]
-	if m == nil {
-		return nil, fmt.Errorf("no memory has the key %#x", key)
+	if m == nil || m.access&access != access || addr < m.addr {
+		return nil, false
 	}
-	off := addr - m.addr
-	if addr < m.addr || off > uint64(len(m.mem)) || uint64(n) > uint64(len(m.mem))-off {
-		return nil, fmt.Errorf("%d bytes at %#x: the memory with the key %#x has %d at %#x", n, addr, key, len(m.mem),
-			m.addr)
+	off, size := addr-m.addr, uint64(len(m.mem))
+	if off > size || uint64(n) > size-off {
+		return nil, false
 	}
-	if m.access&access != access {
-		return nil, fmt.Errorf("the key %#x permits %v, not %v", key, m.access, access)
-	}
-	return m.mem[off : off+uint64(n) : off+uint64(n)], nil
+	return m.mem[off : off+uint64(n) : off+uint64(n)], true
 }

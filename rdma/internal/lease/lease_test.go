@@ -69,8 +69,8 @@ func TestLedger(t *testing.T) {
 					}
 				}
 			}
-			if have, bytes := sum(true); l.Open() != have || l.Bytes() != bytes {
-				t.Fatalf("seed %d: %d leases of %d bytes, want %v", seed, l.Open(), l.Bytes(), model)
+			if have, bytes := sum(true); l.Open.N != have || l.Open.Bytes != bytes {
+				t.Fatalf("seed %d: %d leases of %d bytes, want %v", seed, l.Open.N, l.Open.Bytes, model)
 			}
 		}
 	}
@@ -121,8 +121,8 @@ func TestDesk(t *testing.T) {
 				handled--
 			}
 		}
-		if d.Open() != queued+handled {
-			t.Fatalf("seed %d: %d requests, want %d", seed, d.Open(), queued+handled)
+		if d.Open != queued+handled {
+			t.Fatalf("seed %d: %d requests, want %d", seed, d.Open, queued+handled)
 		}
 	}
 }

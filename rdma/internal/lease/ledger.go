@@ -2,20 +2,20 @@ package lease
 
 // Ledger counts what an owner has lent against its limits. Memory counts until it has been taken from the peer.
 type Ledger struct {
+	Open   tally // leases; for reading only
 	most   int64 // bytes
 	count  int
-	all    tally
 	ending tally         // of them, those that are being taken from the peer
 	freed  chan struct{} // closed when one of them has ended; nil: no goroutine waits
 }
 
 // tally is a number of leases.
 type tally struct {
-	n     int
-	bytes int64
+	N     int
+	Bytes int64
 }
 
-func (t *tally) add(n int, bytes int64) { t.n, t.bytes = t.n+n, t.bytes+bytes }
+func (t *tally) add(n int, bytes int64) { t.N, t.Bytes = t.N+n, t.Bytes+bytes }
 
 // Limit is a limit of a Ledger.
 type Limit uint8
@@ -33,7 +33,7 @@ func NewLedger(most int64, count int) Ledger { return Ledger{most: max(most, 0),
 func (l *Ledger) Add(n int64) Limit {
 	limit := l.over(n, tally{})
 	if limit == None {
-		l.all.add(1, n)
+		l.Open.add(1, n)
 	}
 	return limit
 }
@@ -41,9 +41,9 @@ func (l *Ledger) Add(n int64) Limit {
 // over returns the limit that another lease exceeds when some have ended.
 func (l *Ledger) over(n int64, ended tally) Limit {
 	switch {
-	case n > l.most-(l.all.bytes-ended.bytes):
+	case n > l.most-(l.Open.Bytes-ended.Bytes):
 		return Bytes
-	case l.all.n-ended.n >= l.count:
+	case l.Open.N-ended.N >= l.count:
 		return Count
 	}
 	return None
@@ -54,7 +54,7 @@ func (l *Ledger) End(n int64) { l.ending.add(1, n) }
 
 // Ended takes a lease out of the count, for which there was an End.
 func (l *Ledger) Ended(n int64) {
-	l.all.add(-1, -n)
+	l.Open.add(-1, -n)
 	l.ending.add(-1, -n)
 	if l.freed != nil {
 		close(l.freed)
@@ -65,7 +65,7 @@ func (l *Ledger) Ended(n int64) {
 // Soon returns a channel that is closed when the next lease has ended. It is nil if a lease of n bytes has no room even
 // when all that are ending have ended.
 func (l *Ledger) Soon(n int64) <-chan struct{} {
-	if l.ending.n == 0 || l.over(n, l.ending) != None {
+	if l.ending.N == 0 || l.over(n, l.ending) != None {
 		return nil
 	}
 	if l.freed == nil {
@@ -73,9 +73,3 @@ func (l *Ledger) Soon(n int64) <-chan struct{} {
 	}
 	return l.freed
 }
-
-// Open returns how many leases there are.
-func (l *Ledger) Open() int { return l.all.n }
-
-// Bytes returns how many bytes they have.
-func (l *Ledger) Bytes() int64 { return l.all.bytes }

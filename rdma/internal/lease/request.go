@@ -8,16 +8,16 @@ const RequestsMost = 16
 // Desk has the peer's requests that have no reply. One goroutine at a time handles them.
 type Desk[R any] struct {
 	queue   fifo.Queue[R]
-	open    int  // without a reply: those of the queue, and those that are handled
+	Open    int  // without a reply: those of the queue, and those that are handled
 	handled bool // there is a goroutine
 }
 
 // Come adds a request, and reports whether there may be so many.
 func (d *Desk[R]) Come(r R) bool {
-	if d.open == RequestsMost {
+	if d.Open == RequestsMost {
 		return false
 	}
-	d.open++
+	d.Open++
 	d.queue.Push(r)
 	return true
 }
@@ -42,10 +42,7 @@ func (d *Desk[R]) Next(goOn bool) (r R, ok bool) {
 
 // Reply frees the place of a request. It comes before the reply is sent, because the peer may then send another at
 // once.
-func (d *Desk[R]) Reply() { d.open-- }
-
-// Open returns how many requests have no reply.
-func (d *Desk[R]) Open() int { return d.open }
+func (d *Desk[R]) Reply() { d.Open-- }
 
 // Asks has the requests of this side that have no reply. There are at most RequestsMost, which the caller ensures.
 type Asks[A any] struct {

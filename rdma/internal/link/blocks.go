@@ -47,11 +47,6 @@ func (e *Shard) allocSlab(n int) (blocks.Memory, error) {
 	return e.Engine.NIC.Alloc(n, ibv.LocalWrite, &mem)
 }
 
-// sgeOf returns the header and the payload of a block, at full length.
-func sgeOf(b *Block) ibv.SGE {
-	return ibv.SGE{Addr: b.HeaderAddr(), Length: b.FrameLen(), LKey: b.LKey}
-}
-
 // FrameMost is the most payload of a frame that a connection accepts.
 func (e *Shard) FrameMost(kind blocks.Kind) int {
 	if kind == blocks.Compact {

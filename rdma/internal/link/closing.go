@@ -18,7 +18,7 @@ func (l *Link) Close() {
 	}
 	l.Opened.Done()
 	l.do(l.End.Close())
-	if !l.Queue.Sent(sendq.FIN) && !l.End.Ending() { // it waits for credits
+	if !l.Queue.Sent(sendq.FIN) && !l.End.Ending { // it waits for credits
 		l.Queue.SetDue(sendq.Ping, true) // which says that nobody reads here, and confirms what the peer's adapter has
 		l.Pump()
 	}
@@ -76,7 +76,7 @@ func (l *Link) settle(past <-chan struct{}) (late error) {
 	}
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	if late == errLate && w.Whole() && !l.End.Ending() {
+	if late == errLate && w.Whole() && !l.End.Ending {
 		l.failLocked(errLinger) // now, so that nothing is delivered of what Close reports
 	}
 	w.End(l.taken(), late == nil)
@@ -87,7 +87,7 @@ func (l *Link) settle(past <-chan struct{}) (late error) {
 func (e *Shard) Stalled() (n int) {
 	for _, l := range e.Members.Append(nil) {
 		l.Mu.Lock()
-		if l.Starved() && !l.End.Ending() {
+		if l.Starved() && !l.End.Ending {
 			n++
 		}
 		l.Mu.Unlock()
@@ -99,7 +99,7 @@ func (e *Shard) Stalled() (n int) {
 // else its adapter. What the adapter acknowledges while the program reads nothing does not count.
 // Preconditions: l.Mu is held.
 func (l *Link) taken() uint64 {
-	taken := uint64(l.Send.Limit()) << 32
+	taken := uint64(l.Send.Limit) << 32
 	if !l.Starved() {
 		taken |= uint64(l.Queue.Acked())
 	}
@@ -112,14 +112,14 @@ func (l *Link) undelivered(late error) error {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	lost := l.Queue.Lost()
-	if l.End.Cause() == errLinger {
+	if l.End.Cause == errLinger {
 		late = errLate
 	}
 	e := &Undelivered{Frames: lost.Frames, Bytes: lost.Bytes, Err: late}
 	switch {
-	case lost.Frames == 0 && (l.End.Delivered() || late == nil || l.End.PeerClosed()): // that peer need not know
+	case lost.Frames == 0 && (l.End.Delivered || late == nil || l.End.PeerClosed): // that peer need not know
 		return nil
-	case l.End.PeerClosed():
+	case l.End.PeerClosed:
 		e.Err = ErrPeerClosed
 	case late == nil:
 		e.Err = l.Reason()
@@ -131,7 +131,7 @@ func (l *Link) undelivered(late error) error {
 func (l *Link) Ended() error {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	if !l.End.Ending() {
+	if !l.End.Ending {
 		return nil
 	}
 	return l.Reason()

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
-	"github.com/pureverbs/pureverbs/rdma/internal/fifo"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
@@ -72,27 +72,17 @@ type Engine struct {
 	Shards    []*Shard      // of EngineOptions.Pollers, then those of large blocks
 	short     chan struct{} // has a token when some connection begins to wait for a block
 
-	Allowance ending.Allowance // of Close
-	Foreign   foreign.Calls    // of functions of the program
-	events    eventQueue       // for EngineOptions.OnEvent
-	crowded   Lines            // in the log, about connections that are compact
+	Allowance ending.Allowance    // of Close
+	Foreign   foreign.Calls       // of functions of the program
+	events    chan ibv.AsyncEvent // that wait for EngineOptions.OnEvent, a call of which may not return; nil without
+	crowded   Lines               // in the log, about connections that are compact
 
-	mu     sync.Mutex
-	Gone   chan struct{} // closed when the device is gone
-	isGone bool
+	Gone ending.Latch // the device is gone
 
 	ctx    context.Context // ends with the engine
 	stop   context.CancelFunc
 	done   sync.WaitGroup // pollers, watcher, ticker
 	Opened *leak.Record
-}
-
-// eventQueue has the events that wait for EngineOptions.OnEvent. A call of it may not return, and the engine has events
-// of its own to handle.
-type eventQueue struct {
-	mu      sync.Mutex
-	waiting fifo.Queue[ibv.AsyncEvent]
-	busy    bool // a goroutine calls OnEvent
 }
 
 // OpenEngine makes an engine on a device: see NewEngine of package rdma.
@@ -104,6 +94,10 @@ func OpenEngine(device string, o EngineOptions) (*Engine, error) {
 	e := &Engine{Device: dev}
 	if err := e.begin(o); err != nil {
 		return nil, &ibv.OpError{Op: "new engine", Object: device, Err: err}
+	}
+	if o.OnEvent != nil {
+		e.events = make(chan ibv.AsyncEvent, eventsMost)
+		e.done.Go(e.callOnEvent)
 	}
 	e.done.Go(func() { e.watch(e.ctx) })
 	return e, nil
@@ -136,7 +130,7 @@ func (e *Engine) begin(o EngineOptions) error {
 	large := o.hasLarge() && e.longest > LargeBlock+wire.HeaderLen
 	o.Block = cmp.Or(o.Block, DefaultBlock)
 	e.Options, e.Budget = o, blocks.NewBudget(o.Memory, SlabSize)
-	e.short, e.Gone = make(chan struct{}, 1), make(chan struct{})
+	e.short = make(chan struct{}, 1)
 	e.Pool = newPool(e)
 	e.Messages = blocks.NewMessages(e.Budget, e.trimNow)
 	if err := e.openShards(large); err != nil {
@@ -263,7 +257,7 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*Link,
 		return nil, false, busy(n, "buffers that were not released")
 	}
 	for _, s := range e.Shards {
-		closed = s.Members.close()
+		closed = s.Members.closed.Swap(true)
 	}
 	return nil, closed, nil
 }
@@ -273,14 +267,10 @@ var ErrGone = errors.New("the engine's device or CQ has failed: close its connec
 	"new one")
 
 // Broken reports whether the device, or a CQ on it, has failed.
-func (e *Engine) Broken() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.isGone
-}
+func (e *Engine) Broken() bool { return deadline.IsClosed(e.Gone.Done()) }
 
 // Closed reports whether the engine was closed.
-func (e *Engine) Closed() bool { return e.Shards[0].Members.isClosed() }
+func (e *Engine) Closed() bool { return e.Shards[0].Members.closed.Load() }
 
 // trimNow is trim for a caller that may have locks: what is locked at the moment is left.
 func (e *Engine) trimNow() bool { return e.Trim(false) }

@@ -110,9 +110,3 @@ type brokenPipe string
 
 func (e brokenPipe) Error() string        { return string(e) }
 func (e brokenPipe) Is(target error) bool { return target == syscall.EPIPE }
-
-// tooFew reports that a device grants less than a connection needs.
-func tooFew(what string, least, have int, device string) error {
-	return &ibv.LimitError{What: what + " of a connection", Asked: uint64(least), Limit: uint64(max(have, 0)),
-		Where: device}
-}

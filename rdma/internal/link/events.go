@@ -8,35 +8,16 @@ import (
 // eventsMost is how many events wait for EngineOptions.OnEvent.
 const eventsMost = 1024
 
-// tell has OnEvent called with an event.
-func (e *Engine) tell(ev ibv.AsyncEvent) {
-	q := &e.events
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.waiting.Len() == eventsMost {
-		return
-	}
-	q.waiting.Push(ev)
-	if !q.busy {
-		q.busy = true
-		e.done.Go(e.callOnEvent)
-	}
-}
-
 // callOnEvent calls OnEvent for each event that waits.
 func (e *Engine) callOnEvent() {
-	q := &e.events
 	for {
-		q.mu.Lock()
-		q.busy = q.waiting.Len() > 0
-		if !q.busy {
-			q.mu.Unlock()
+		select {
+		case <-e.ctx.Done():
 			return
-		}
-		ev := q.waiting.Pop()
-		q.mu.Unlock()
-		if e.Foreign.Wait(e.ctx.Done(), func() { e.Options.OnEvent(ev) }) == foreign.ErrLeft {
-			return // the engine is closed
+		case ev := <-e.events:
+			if e.Foreign.Wait(e.ctx.Done(), func() { e.Options.OnEvent(ev) }) == foreign.ErrLeft {
+				return // the engine is closed
+			}
 		}
 	}
 }
@@ -57,8 +38,11 @@ func (e *Engine) forward(ev ibv.AsyncEvent) bool {
 		others = !own && e.link(ev.QP.Num()) == nil && !e.hasPacketQP(ev.QP)
 	}
 	general := ev.Port != 0 || ev.Type == ibv.EventDeviceFatal
-	if e.Options.OnEvent != nil && (others || general) {
-		e.tell(ev)
+	if others || general {
+		select {
+		case e.events <- ev:
+		default: // too many wait, or there is no OnEvent
+		}
 	}
 	return others
 }

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -78,7 +79,6 @@ func (e *Engine) MakeQP(cq *ibv.CQ, o *ibv.QPOptions) (*ibv.QP, error) {
 
 // fitSizes has the engine's sizes be what the device grants, if that is enough.
 func (e *Engine) fitSizes(cq *ibv.CQ, leastRecvs int) error {
-	own := e.Sizes.SRQ == nil
 	qp, err := e.MakeQP(cq, &e.Sizes)
 	if err != nil { // not for the sizes: connections will have the error
 		return nil
@@ -86,19 +86,20 @@ func (e *Engine) fitSizes(cq *ibv.CQ, leastRecvs int) error {
 	if err := qp.Close(); err != nil {
 		return err
 	}
-	for _, l := range []struct {
-		what        string
-		least, have int
-	}{
-		{"max_send_wr", sendq.LeastDepth, e.Sizes.MaxSendWR},
-		{"max_send_sge", 1, e.Sizes.MaxSendSGE},
-		{"max_recv_wr", leastRecvs, e.Sizes.MaxRecvWR},
-	} {
-		if l.have < l.least && (own || l.what != "max_recv_wr") {
-			return tooFew(l.what, l.least, l.have, e.Name())
-		}
+	if e.Sizes.SRQ == nil {
+		err = e.enough("max_recv_wr", leastRecvs, e.Sizes.MaxRecvWR)
 	}
-	return nil
+	return cmp.Or(e.enough("max_send_wr", sendq.LeastDepth, e.Sizes.MaxSendWR),
+		e.enough("max_send_sge", 1, e.Sizes.MaxSendSGE), err)
+}
+
+// enough reports that a device grants less than a connection needs.
+func (e *Engine) enough(what string, least, have int) error {
+	if have >= least {
+		return nil
+	}
+	return &ibv.LimitError{What: what + " of a connection", Asked: uint64(least), Limit: uint64(max(have, 0)),
+		Where: e.Name()}
 }
 
 // limitsOf returns the limits that an error is about.
@@ -128,13 +129,9 @@ func (e *Engine) readDevice(o *EngineOptions) (err error) {
 	if !mayShare(e.Device.Info().Transport) {
 		e.Attr.MaxSRQ = 0
 	}
-	for _, l := range []struct {
-		what        string
-		least, have int
-	}{{"max_qp_wr", sendq.LeastDepth, e.Attr.MaxQPWR}, {"max_cqe", leastSRQ + sendq.Depth, e.Attr.MaxCQE}} {
-		if l.have < l.least {
-			return tooFew(l.what, l.least, l.have, e.Name())
-		}
+	if err := cmp.Or(e.enough("max_qp_wr", sendq.LeastDepth, e.Attr.MaxQPWR),
+		e.enough("max_cqe", leastSRQ+sendq.Depth, e.Attr.MaxCQE)); err != nil {
+		return err
 	}
 	for port := range e.Attr.PhysPortCnt {
 		p, err := e.Device.QueryPort(port + 1)

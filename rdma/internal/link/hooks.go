@@ -3,7 +3,9 @@ package link
 import (
 	"math"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
+	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -23,17 +25,11 @@ func Fake(peer wire.Hello, kind wire.ConnKind, ctl *Control) *Link {
 
 // fakeBlocks are n blocks in memory that is not registered.
 func fakeBlocks(size, n int) *blocks.Set {
-	slab := int64(n * size)
+	slab, mem := int64(n*size), inmem.New()
 	return blocks.NewSet(blocks.Config{Block: size, Slab: slab, Most: slab, Budget: blocks.NewBudget(slab, slab),
-		Register: func(n int) (blocks.Memory, error) { return fakeMemory(make([]byte, n)), nil }, Short: func() {}})
+		Register: func(n int) (blocks.Memory, error) { return mem.Register(make([]byte, n), ibv.LocalWrite), nil },
+		Short:    func() {}})
 }
-
-type fakeMemory []byte
-
-func (m fakeMemory) Bytes() []byte { return m }
-func (m fakeMemory) Addr() uint64  { return 1 << 20 }
-func (m fakeMemory) LKey() uint32  { return 1 }
-func (m fakeMemory) Close() error  { return nil }
 
 // FakeRecords returns a function that has l have received a frame of such records, unless it has some left. The frame
 // is never given back.

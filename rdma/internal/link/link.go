@@ -129,13 +129,13 @@ func (l *Link) WakeWriter() {
 // limitDue reports whether a LIMIT is due.
 // Preconditions: l.Mu is held.
 func (l *Link) limitDue() bool {
-	return l.Window.Recv.Due() && !l.End.PeerFIN() || l.Control != nil && l.Control.Recv.Due()
+	return l.Window.Recv.Due() && !l.End.PeerFIN || l.Control != nil && l.Control.Recv.Due()
 }
 
 // Pump posts what is due and may be sent.
 // Preconditions: l.Mu is held.
 func (l *Link) Pump() {
-	if !l.Started || l.mute || l.End.Ending() {
+	if !l.Started || l.mute || l.End.Ending {
 		return
 	}
 	l.post()
@@ -148,10 +148,10 @@ func (l *Link) Pump() {
 // Preconditions: l.Mu is held, the connection is started and not ending.
 func (l *Link) post() {
 	l.Queue.SetDue(sendq.Lower, l.Window.Recv.MustLower())
-	l.Queue.SetDue(sendq.Answer, l.Send.MustAnswer())
+	l.Queue.SetDue(sendq.Answer, l.Send.Answer)
 	l.Queue.SetDue(sendq.Limit, l.limitDue())
 	for !l.Queue.Idle() {
-		g := sendq.Gates{Data: l.Send.Left(), Scarce: l.Shard.Blocks.Scarce(), Wanted: l.Shard.Engine.Pool.Wanted()}
+		g := sendq.Gates{Data: l.Send.Left(), Scarce: l.Shard.Blocks.Scarce.Load(), Wanted: l.Shard.Engine.Pool.Wanted()}
 		if c := l.Control; c != nil {
 			g.Control = c.send.Left()
 		}
@@ -203,7 +203,7 @@ func (l *Link) header(what sendq.What) (h wire.Header) {
 	if what == sendq.Data {
 		h.Seq = uint16(l.Send.Next())
 	} else {
-		h.Seq = uint16(l.Send.Sent())
+		h.Seq = uint16(l.Send.Sent)
 	}
 	return h
 }
@@ -239,7 +239,7 @@ func (l *Link) complete(wc *ibv.WC) {
 }
 
 // Release returns the memory of the work requests before upTo. Those from okUpTo on have failed.
-// Preconditions: l.Mu is held; l.End.Ending(), if some have failed.
+// Preconditions: l.Mu is held; l.End.Ending, if some have failed.
 func (l *Link) Release(upTo, okUpTo uint32) {
 	var sent [sendq.Depth]*Block
 	n := 0
@@ -291,7 +291,7 @@ func (l *Link) receive(b *Block, byteLen uint32) {
 	case wire.Data:
 		l.Alive.Data = l.Alive.Frame
 		l.Window.Recv.Came()
-		if l.End.ReadShut() {
+		if l.End.ReadShut {
 			l.Shard.Blocks.Consumed(b)
 			l.Window.took(1)
 			break
@@ -337,20 +337,20 @@ func (l *Link) checkFrame(h *wire.Header) error {
 		return breach(frame, got, fmt.Sprintf(format, want...))
 	}
 	switch c := l.Control; {
-	case h.Seq != uint16(l.Window.Recv.Received()):
+	case h.Seq != uint16(l.Window.Recv.Received):
 		return bad("number of "+h.Kind.String(), fmt.Sprint(h.Seq), "%d: a frame was lost",
-			uint16(l.Window.Recv.Received()))
-	case h.Flags&wire.FlagLowered != 0 && !l.Window.Recv.Lowering():
+			uint16(l.Window.Recv.Received))
+	case h.Flags&wire.FlagLowered != 0 && !l.Window.Recv.Lowering:
 		return bad("LIMIT", "an answer to a lower limit", "none: there was no such limit")
 	case h.Kind == wire.Data && !l.Window.Recv.MayCome():
-		return bad("DATA", fmt.Sprintf("frame %d", l.Window.Recv.Received()), "a number below %d", l.Window.Recv.Told())
+		return bad("DATA", fmt.Sprintf("frame %d", l.Window.Recv.Received), "a number below %d", l.Window.Recv.Told)
 	case int(h.Length) > l.Shard.FrameMost(l.Window.Kind):
 		return bad("length of "+h.Kind.String(), fmt.Sprint(h.Length), "at most %d", l.Shard.FrameMost(l.Window.Kind))
-	case h.Kind == wire.Data && l.End.PeerFIN(), h.Kind == wire.FIN && !l.End.MayFIN(h.Aux):
+	case h.Kind == wire.Data && l.End.PeerFIN, h.Kind == wire.FIN && !l.End.MayFIN(h.Aux):
 		return bad(h.Kind.String(), "one after FIN", "none")
 	case h.Kind >= wire.Lend && !c.Recv.MayCome():
-		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", c.Recv.Received()), "a number below %d",
-			c.Recv.Told())
+		return bad(h.Kind.String(), fmt.Sprintf("frame %d about leases", c.Recv.Received), "a number below %d",
+			c.Recv.Told)
 	}
 	if want := l.Send.Check(h.Limit, h.Flags&wire.FlagLower != 0); want != "" {
 		return bad("limit of "+h.Kind.String(), fmt.Sprint(h.Limit), "%s", want)
@@ -365,7 +365,7 @@ func (l *Link) Starved() bool {
 }
 
 // finishOps finishes the operations that have completed.
-// Preconditions: l.Mu is held; l.End.Ending(), if some have failed.
+// Preconditions: l.Mu is held; l.End.Ending, if some have failed.
 func (l *Link) finishOps() {
 	for w := l.Queue.Finished(); w != nil; w = l.Queue.Finished() {
 		if w.Owner != nil { // else a bind, which nobody waits for

@@ -24,9 +24,9 @@ func TestIgnoredFrame(t *testing.T) {
 	h := wire.Header{Kind: 77, Flags: wire.FlagIgnore | wire.FlagLower, Seq: 12345, Limit: 20, Length: 999, Aux: 7}
 	h.Put(b.Header())
 	l.receive(b, wire.HeaderLen)
-	if l.Send != send || l.Window.Recv != recv || l.End.Ending() || l.Inbox.readable || l.Inbox.Len() > 0 {
+	if l.Send != send || l.Window.Recv != recv || l.End.Ending || l.Inbox.readable || l.Inbox.Len() > 0 {
 		t.Errorf("an ignored frame has changed the connection: %+v, %+v, ended: %v", l.Send, l.Window.Recv,
-			l.End.Ending())
+			l.End.Ending)
 	}
 	if n := e.Blocks.Counts(); n.Held != 0 {
 		t.Errorf("%d blocks are held, want 0", n.Held)
@@ -90,7 +90,7 @@ func TestLiveness_Handshake(t *testing.T) {
 	for now := range uint32(20) {
 		l.keep(now)
 	}
-	if l.End.Ending() || l.Alive.Asking {
-		t.Errorf("ending: %v; asking: %v", l.End.Ending(), l.Alive.Asking)
+	if l.End.Ending || l.Alive.Asking {
+		t.Errorf("ending: %v; asking: %v", l.End.Ending, l.Alive.Asking)
 	}
 }

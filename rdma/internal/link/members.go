@@ -2,6 +2,7 @@ package link
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
@@ -15,22 +16,9 @@ type members struct {
 	mu      sync.Mutex
 	conns   map[*Link]struct{}
 	sockets int
-	used    int // reserved places for connections; a socket has packetPlaces
-	closed  bool
-}
 
-// Places is how many places are reserved.
-func (m *members) Places() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.used
-}
-
-// Reserve adds n to the reserved places.
-func (m *members) Reserve(n int) {
-	m.mu.Lock()
-	m.used += n
-	m.mu.Unlock()
+	Places atomic.Int32 // that are reserved for connections; a socket has packetPlaces
+	closed atomic.Bool  // nobody is let in any more
 }
 
 // add makes l a connection, for which a place was reserved.
@@ -44,7 +32,7 @@ func (m *members) add(l *Link) {
 func (m *members) remove(l *Link) {
 	m.mu.Lock()
 	delete(m.conns, l)
-	m.used--
+	m.Places.Add(-1)
 	m.mu.Unlock()
 }
 
@@ -75,19 +63,5 @@ func (m *members) open() (conns, sockets int, lingering []*Link) {
 			lingering = append(lingering, l)
 		}
 	}
-	return m.used - packetPlaces*m.sockets - len(lingering), m.sockets, lingering
-}
-
-// close lets nobody in any more, and reports whether that was so before.
-func (m *members) close() (before bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, m.closed = m.closed, true
-	return before
-}
-
-func (m *members) isClosed() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.closed
+	return int(m.Places.Load()) - packetPlaces*m.sockets - len(lingering), m.sockets, lingering
 }

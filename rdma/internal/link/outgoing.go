@@ -38,7 +38,7 @@ func (wr *writing) Check(m *Outgoing) error {
 		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(m.N),
 			Limit: uint64(most), Where: "Options.MaxMessage of the peer"})
 	}
-	if m.Buf != nil && m.Buf.Pool() != wr.l.Shard.Engine.Pool {
+	if m.Buf != nil && m.Buf.Pool != wr.l.Shard.Engine.Pool {
 		return &ibv.ArgError{Arg: "b", Got: "a buffer of another engine", Want: "one of the connection's engine"}
 	}
 	return nil

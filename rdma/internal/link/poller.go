@@ -123,10 +123,10 @@ func (e *Shard) Beat() {
 // Preconditions: e.TickMu is held.
 func (e *Shard) BeatLocked() {
 	now := e.Ticks.Add(1)
-	e.Blocks.Calm()
+	e.Blocks.Scarce.Store(false)
 	e.Blocks.Poke()
 	e.listen()
-	if e.Members.Places() == 0 {
+	if e.Members.Places.Load() == 0 {
 		e.trim(false)
 	}
 	e.scratch.beat = e.Members.Append(e.scratch.beat[:0])
@@ -182,7 +182,7 @@ func (l *Link) keep(now uint32) {
 	if l.Alive.Quiet(now) {
 		l.ask(sendq.Buffers)
 	}
-	if !l.Started || l.End.Ending() { // a handshake has a limit of its own
+	if !l.Started || l.End.Ending { // a handshake has a limit of its own
 		return
 	}
 	switch l.Alive.Beat(now, l.Queue.Acked() != l.Queue.Posted()) {

@@ -21,7 +21,7 @@ func inBuffer(buf *pool.Buf, b *Block, off, n int) sendq.Frame[Held] {
 	if b != nil {
 		f.Mem, f.Addr, f.LKey, f.Tail = b.Mem, b.Addr, b.LKey, buf.SGE(off, n)
 	} else {
-		f.Mem, f.Addr, f.LKey = buf.Mem(), buf.Addr()-Headroom, buf.LKey()
+		f.Mem, f.Addr, f.LKey = buf.Mem, buf.Addr-Headroom, buf.LKey
 	}
 	return f
 }
@@ -29,7 +29,7 @@ func inBuffer(buf *pool.Buf, b *Block, off, n int) sendq.Frame[Held] {
 // ask asks for the completion of what is under way, if nothing else does.
 // Preconditions: l.Mu is held.
 func (l *Link) ask(n sendq.Need) {
-	if !l.End.Ending() && l.Queue.Ask(n) {
+	if !l.End.Ending && l.Queue.Ask(n) {
 		l.Pump()
 	}
 }

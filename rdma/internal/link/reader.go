@@ -81,7 +81,7 @@ func (rd *reader) nextFrame(b turn.Bound) (frame, error) {
 	for {
 		l.Mu.Lock()
 		switch {
-		case l.End.ReadShut():
+		case l.End.ReadShut:
 			err := error(io.EOF)
 			if l.End.Closed() {
 				err = ibv.ErrClosed
@@ -92,15 +92,15 @@ func (rd *reader) nextFrame(b turn.Bound) (frame, error) {
 			f := l.Inbox.Pop()
 			l.Mu.Unlock()
 			return f, nil
-		case l.End.PeerFIN():
+		case l.End.PeerFIN:
 			l.Mu.Unlock()
 			return frame{}, io.EOF
-		case l.End.Drained():
+		case l.End.Drained:
 			err := l.Reason()
 			l.Mu.Unlock()
 			return frame{}, err
 		}
-		p := rd.dialog.next(l.Send.Sent())
+		p := rd.dialog.next(l.Send.Sent)
 		l.Mu.Unlock()
 		if err := l.Shard.Progress.WaitSignal(b, &rd.Wake, p); err != nil {
 			return frame{}, err
@@ -122,7 +122,7 @@ func (rd *reader) more() bool {
 	l := rd.l
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	if l.Inbox.Len() == 0 || l.End.ReadShut() {
+	if l.Inbox.Len() == 0 || l.End.ReadShut {
 		return false
 	}
 	rd.Current = l.Inbox.Pop()
@@ -286,7 +286,7 @@ func (rd *reader) beginPartial(m *Message, size int) {
 	p.m, p.size = m, size
 	l.Mu.Lock()
 	frames := min(l.Shard.FrameMost(l.Window.Kind), int(l.Peer.Block)) // the peer's own may be as short
-	l.Window.assembling = size <= frames*int(l.Window.Recv.Target())/2
+	l.Window.assembling = size <= frames*int(l.Window.Recv.Target)/2
 	p.asked = !l.Window.assembling
 	l.Mu.Unlock()
 	if !p.asked {

@@ -14,11 +14,11 @@ func (l *Link) writeError() error {
 	switch {
 	case l.End.Closed():
 		return ibv.ErrClosed
-	case l.End.WriteShut():
+	case l.End.WriteShut:
 		return ErrShutWrite
-	case l.End.PeerClosed():
+	case l.End.PeerClosed:
 		return ErrPeerClosed
-	case l.End.Ending():
+	case l.End.Ending:
 		return l.Reason()
 	}
 	return nil
@@ -30,9 +30,9 @@ func (l *Link) LeaseError() error {
 	switch {
 	case l.End.Closed():
 		return ibv.ErrClosed
-	case l.End.Ending():
+	case l.End.Ending:
 		return l.Reason()
-	case l.End.PeerClosed():
+	case l.End.PeerClosed:
 		return ErrPeerClosed
 	}
 	return nil
@@ -42,11 +42,11 @@ func (l *Link) LeaseError() error {
 // Preconditions: l.Mu is held, the connection is ending.
 func (l *Link) Reason() error {
 	var p *wire.Error
-	cause, sent, acked := l.End.Cause(), l.Queue.Posted(), l.Queue.Acked()
+	cause, sent, acked := l.End.Cause, l.Queue.Posted(), l.Queue.Acked()
 	switch {
 	case errors.Is(cause, ibv.ErrClosed), errors.Is(cause, pool.ErrNoMemory), errors.As(cause, &p):
 		return cause
-	case l.End.PeerClosed() && l.End.PeerFIN():
+	case l.End.PeerClosed && l.End.PeerFIN:
 		return ErrPeerClosed
 	case isDeviceFault(cause):
 		return &Broken{Device: l.Shard.Engine.Name(), Sent: sent, Acked: acked, Err: cause}

@@ -18,7 +18,7 @@ import (
 // they are those of each connection's own queue. Then its window bounds its blocks, and what it has been given it keeps
 // until a frame has come there, since a queue gives no receive back.
 type receiving struct {
-	queue  nic.Receives     // the SRQ; nil: each connection has its own queue, or the shard is parked; under cqMu
+	queue  *nic.Receives    // the SRQ; nil: each connection has its own queue, or the shard is parked; under cqMu
 	depth  int              // of the SRQ, or of each queue
 	Shared *blocks.Receiver // nil: each connection has its own queue
 
@@ -90,7 +90,7 @@ func (e *Shard) openReceives() error {
 // slack is how many receives the SRQ has for frames that no promise covers. Of few blocks most are for promises.
 func (e *Shard) slack() int {
 	slabs := int(e.Options.Memory / int64(e.Options.Pollers) / e.slabBytes)
-	return max(min(e.most.Control, blocks.ForReceives(slabs*e.Blocks.PerSlab())/4), 1)
+	return max(min(e.most.Control, blocks.ForReceives(slabs*e.Blocks.PerSlab)/4), 1)
 }
 
 // keep is how many slabs an idle shard keeps: those that it needs to begin. The blocks of streams come with streams.
@@ -106,7 +106,7 @@ func (e *Shard) resume() error {
 	if e.Receives.Shared == nil || e.Receives.queue != nil {
 		return nil
 	}
-	q, err := e.CQ.OpenReceives(e.Receives.depth, e.Receives.requests)
+	q, err := e.CQ.OpenReceives(e.Receives.depth)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (e *Shard) resume() error {
 		e.Engine.own.Store(srq, true)
 	}
 	e.Receives.queue = q
-	e.Blocks.Resume(q.Post)
+	e.Blocks.Resume(e.Receives.poster(q.PostRecv))
 	return nil
 }
 
@@ -140,7 +140,7 @@ func (e *Shard) trim(wait bool) bool {
 	}
 	if tryLock(mu, wait) {
 		defer mu.Unlock() // a caller that waits for it finds the memory freed
-		if e.Members.Places() == 0 && !e.Members.isClosed() {
+		if e.Members.Places.Load() == 0 && !e.Members.closed.Load() {
 			e.park()
 		}
 	}
@@ -175,10 +175,7 @@ func (r *receiving) begin(l *Link) {
 		return
 	}
 	depth := min(r.depth, l.Port.Cap().MaxRecvWR)
-	l.Window.account.BeginOwn(l.Shard.Blocks, depth, l.Shard.surplus(), func(list []*Block) int {
-		n, _ := l.Port.PostRecv(r.requests(list))
-		return n
-	})
+	l.Window.account.BeginOwn(l.Shard.Blocks, depth, l.Shard.surplus(), r.poster(l.Port.PostRecv))
 }
 
 // promise gives a connection the blocks that it begins with, if it has none.
@@ -249,13 +246,16 @@ func (r *receiving) marks() int {
 	return 2
 }
 
-// requests returns work requests for blocks, which are valid until the next call.
-func (r *receiving) requests(list []*Block) []ibv.RecvWR {
-	for i, b := range list {
-		r.sges[i] = sgeOf(b)
-		r.wrs[i] = ibv.RecvWR{ID: b.ID(), SGEs: r.sges[i : i+1 : i+1]}
+// poster returns what posts blocks to a queue. If the device is gone, the poller is notified.
+func (r *receiving) poster(post func([]ibv.RecvWR) (int, error)) blocks.Post {
+	return func(list []*Block) int {
+		for i, b := range list {
+			r.sges[i] = ibv.SGE{Addr: b.HeaderAddr(), Length: b.FrameLen(), LKey: b.LKey}
+			r.wrs[i] = ibv.RecvWR{ID: b.ID(), SGEs: r.sges[i : i+1 : i+1]}
+		}
+		n, _ := post(r.wrs[:len(list)])
+		return n
 	}
-	return r.wrs[:len(list)]
 }
 
 // RecvMost is how many blocks may be posted or held.

@@ -190,7 +190,7 @@ func (e *Shard) Places() int {
 	if e == nil {
 		return 0
 	}
-	return e.Members.Places() + e.Large.Places()
+	return int(e.Members.Places.Load()) + e.Large.Places()
 }
 
 // Reserve makes room for a connection, which may have large blocks, and returns the shard that it belongs to: e, or
@@ -202,7 +202,7 @@ func (e *Shard) Reserve(large bool) (*Shard, error) {
 	switch {
 	case e.Engine.Broken():
 		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.Engine.Name(), Err: ErrGone}
-	case e.Members.isClosed():
+	case e.Members.closed.Load():
 		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.Engine.Name(), Err: ibv.ErrClosed}
 	case used >= e.Options.MaxConns:
 		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.Options.MaxConns),
@@ -219,14 +219,14 @@ func (e *Shard) Reserve(large bool) (*Shard, error) {
 // place reserves a place for a connection, if MaxConns allows another one.
 // Preconditions: cqMu is held, of large blocks that of the shard that they go with.
 func (e *Shard) place() error {
-	if e.Members.Places() == e.cqConns {
+	if int(e.Members.Places.Load()) == e.cqConns {
 		n := min(2*e.cqConns, e.Options.MaxConns)
 		if err := e.CQ.Resize(e.completions(n)); err != nil {
 			return err
 		}
 		e.cqConns = n
 	}
-	e.Members.Reserve(1)
+	e.Members.Places.Add(1)
 	return nil
 }
 

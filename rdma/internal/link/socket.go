@@ -7,6 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
+	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 )
 
@@ -20,17 +21,15 @@ type PacketSocket struct {
 	Slots  datagram.Slots
 	Err    error // why it has failed
 	Ending bool  // the QP enters the state ERR
-	isOver bool
 
-	Over                chan struct{} // closed when it is closed, or has failed
-	Rested              chan struct{} // closed when the device uses nothing any more
+	Over                ending.Latch // it is closed, or has failed
+	Rested              ending.Latch // the device uses nothing any more
 	ReadWake, WriteWake chan struct{}
 }
 
 // NewPacketSocket returns a socket that has no shard yet.
 func NewPacketSocket() PacketSocket {
-	return PacketSocket{Over: make(chan struct{}), Rested: make(chan struct{}),
-		ReadWake: make(chan struct{}, 1), WriteWake: make(chan struct{}, 1)}
+	return PacketSocket{ReadWake: make(chan struct{}, 1), WriteWake: make(chan struct{}, 1)}
 }
 
 // AddPacket gives c a place among the engine's, with room in the CQ, and memory.
@@ -41,9 +40,7 @@ func (e *Shard) AddPacket(c *PacketSocket) error {
 	}
 	for n := range packetPlaces {
 		if _, err := e.Reserve(false); err != nil {
-			for range n {
-				e.Members.Reserve(-1)
-			}
+			e.Members.Places.Add(-int32(n))
 			return err
 		}
 	}
@@ -63,7 +60,7 @@ func (e *Shard) AddPacket(c *PacketSocket) error {
 		e.Members.sockets++
 		return nil
 	}
-	e.Members.used -= packetPlaces
+	e.Members.Places.Add(-packetPlaces)
 	return err
 }
 
@@ -87,12 +84,12 @@ func (e *Shard) takeSlots(c *PacketSocket, index int) error {
 
 // RemovePacket undoes addPacket.
 func (e *Shard) RemovePacket(c *PacketSocket, list []*Block) {
-	e.packets[c.Slots.Index()].Store(nil)
+	e.packets[c.Slots.Index].Store(nil)
 	e.Members.mu.Lock()
 	defer e.Members.mu.Unlock()
 	e.Blocks.Unclaim(list)
 	e.Members.sockets--
-	e.Members.used -= packetPlaces
+	e.Members.Places.Add(-packetPlaces)
 }
 
 // packet handles a completion of the socket with this number.
@@ -117,7 +114,7 @@ func (c *PacketSocket) complete(wc *ibv.WC) {
 		c.failLocked(err)
 	}
 	if c.Ending && c.Slots.AtRest() {
-		close(c.Rested)
+		c.Rested.Happen()
 	}
 }
 
@@ -140,10 +137,7 @@ func (c *PacketSocket) failLocked(err error) {
 // End wakes everybody.
 // Preconditions: c.Mu is held.
 func (c *PacketSocket) End() {
-	if !c.isOver {
-		c.isOver = true
-		close(c.Over)
-	}
+	c.Over.Happen()
 	Wake(c.ReadWake)
 	Wake(c.WriteWake)
 }

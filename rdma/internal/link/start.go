@@ -15,13 +15,11 @@ func (l *Link) Prepare(p nic.Conn) error {
 	needsScratch := l.Queue.Limit(sendq.Limits{Depth: g.MaxSendWR, Inline: g.MaxInline, Piece: l.Shard.Engine.longest})
 	l.Alive.Begin(l.Shard.Ticks.Load())
 	l.Shard.add(l)
-	switch {
-	case g.MaxSendWR < sendq.LeastDepth:
-		return tooFew("max_send_wr", sendq.LeastDepth, g.MaxSendWR, l.Shard.Engine.Name())
-	case needsScratch:
-		return l.Writer.NeedScratch()
+	err := l.Shard.Engine.enough("max_send_wr", sendq.LeastDepth, g.MaxSendWR)
+	if err == nil && needsScratch {
+		err = l.Writer.NeedScratch()
 	}
-	return nil
+	return err
 }
 
 // First has the side that dials send a frame as soon as it may, and the other side send nothing before one has come.

@@ -54,12 +54,12 @@ func (e *Shard) listen() {
 	if c.qp == nil || !c.sung.Load() {
 		return
 	}
-	switch c.quiet.Beat(e.Stat.Completions.Load(), e.Members.Places() > 0) {
+	switch c.quiet.Beat(e.Stat.Completions.Load(), e.Members.Places.Load() > 0) {
 	case pace.Ask:
 		e.ask()
 	case pace.Stuck:
 		before := e.Stat.Completions.Load()
-		e.Progress.CatchUp(e.Engine.Gone) // the poller may have had no processor
+		e.Progress.CatchUp(e.Engine.Gone.Done()) // the poller may have had no processor
 		if e.Stat.Completions.Load() == before {
 			e.Engine.failAll(errStuckCQ)
 		}

@@ -44,7 +44,7 @@ func (l *Link) disconnected(err error) {
 		return // by the teardown
 	}
 	l.Mu.Lock()
-	ending := l.End.Ending()
+	ending := l.End.Ending
 	l.Mu.Unlock()
 	if !ending {
 		l.Shard.Progress.CatchUp(l.End.Done())
@@ -129,18 +129,7 @@ func (l *Link) DropStaged() {
 type teardown Link
 
 // Await implements ending.Steps, as the other methods do.
-func (t *teardown) Await(ch <-chan struct{}, most time.Duration) bool {
-	defer t.Shard.Progress.Meanwhile()()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-ch:
-		return true
-	case <-t.Shard.Engine.Gone:
-	case <-timer.C:
-	}
-	return false
-}
+func (t *teardown) Await(ch <-chan struct{}, most time.Duration) bool { return t.Shard.Await(ch, most) }
 
 func (t *teardown) Resetting() <-chan struct{} {
 	t.Mu.Lock()
@@ -179,7 +168,7 @@ func (t *teardown) Mark() bool {
 	defer cancel()
 	needless, err := t.Port.Mark(ctx, uint64(wr))
 	if err == nil && needless {
-		t.Shard.Progress.CatchUp(t.Shard.Engine.Gone)
+		t.Shard.Progress.CatchUp(t.Shard.Engine.Gone.Done())
 		t.Mu.Lock()
 		t.End.Marked()
 		t.Mu.Unlock()
@@ -236,6 +225,21 @@ func (l *Link) leave() {
 	}
 }
 
+// Await waits for ch, for a device that is gone, or for this time, while completions are handled. It reports whether
+// ch was closed or had a token.
+func (e *Shard) Await(ch <-chan struct{}, most time.Duration) bool {
+	defer e.Progress.Meanwhile()()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return true
+	case <-e.Engine.Gone.Done():
+	case <-timer.C:
+	}
+	return false
+}
+
 // watch reads the device's events.
 func (e *Engine) watch(ctx context.Context) {
 	for {
@@ -274,12 +278,7 @@ func (e *Engine) watch(ctx context.Context) {
 
 // failAll ends all connections: the device is gone.
 func (e *Engine) failAll(err error) {
-	e.mu.Lock()
-	if !e.isGone {
-		e.isGone = true
-		close(e.Gone)
-	}
-	e.mu.Unlock()
+	e.Gone.Happen()
 	for _, l := range e.all() {
 		l.Fail(&DeviceFault{Err: err})
 	}

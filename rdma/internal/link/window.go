@@ -22,7 +22,7 @@ type window struct {
 func (win *window) took(n uint32) {
 	l := win.l
 	more, free := win.Recv.Took(n, win.share(l.Shard.crowd.Share.Load()))
-	if more > 0 && !l.End.Ending() {
+	if more > 0 && !l.End.Ending {
 		if win.account.Grow(more) {
 			win.Recv.Granted(more)
 		} else {
@@ -49,7 +49,7 @@ func (win *window) ungrant(n int) {
 // Preconditions: l.Mu is held.
 func (win *window) shrink(to uint32, idle bool) {
 	l := win.l
-	if win.assembling || !l.Started || l.End.Ending() || l.End.PeerFIN() {
+	if win.assembling || !l.Started || l.End.Ending || l.End.PeerFIN {
 		return
 	}
 	win.ungrant(win.Recv.Shrink(to, idle))

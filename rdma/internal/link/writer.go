@@ -247,7 +247,7 @@ func (wr *writing) Flush(ctx context.Context) error {
 	defer wr.Turn.Leave()
 	for {
 		l.Mu.Lock()
-		if l.End.Ending() || l.End.Closed() {
+		if l.End.Ending || l.End.Closed() {
 			err := l.writeError()
 			l.Mu.Unlock()
 			return err
@@ -318,7 +318,7 @@ func (wr *writing) NeedScratch() error {
 // dropScratch gives it back, unless the device may still use it.
 // Preconditions: l.Mu is held, the QP is gone.
 func (wr *writing) dropScratch() {
-	if wr.scratch.mem != nil && wr.l.End.CloseErr() == nil {
+	if wr.scratch.mem != nil && wr.l.End.CloseErr == nil {
 		wr.l.Shard.Engine.scratches.put(wr.scratch)
 		wr.scratch = scratchMem{}
 	}

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -108,27 +107,13 @@ func (c *deviceCQ) Close() error {
 	return errors.Join(errs...)
 }
 
-// deviceReceives is an SRQ.
-type deviceReceives struct {
-	srq      *ibv.SRQ
-	requests func([]*blocks.Block) []ibv.RecvWR
-}
-
-func (c *deviceCQ) OpenReceives(depth int, requests func([]*blocks.Block) []ibv.RecvWR) (Receives, error) {
+func (c *deviceCQ) OpenReceives(depth int) (*Receives, error) {
 	path, _ := c.cq.DataPath()
 	srq, err := c.of.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: depth, DataPath: path})
 	if err != nil {
 		return nil, err
 	}
-	return &deviceReceives{srq, requests}, nil
-}
-
-func (r *deviceReceives) Device() *ibv.SRQ { return r.srq }
-func (r *deviceReceives) Close() error     { return r.srq.Close() }
-
-func (r *deviceReceives) Post(list []*blocks.Block) int {
-	n, _ := r.srq.PostRecv(r.requests(list)) // if the device is gone, the poller is notified
-	return n
+	return &Receives{srq: srq}, nil
 }
 
 // deviceConn is a connection of rdma_cm.

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -70,23 +69,7 @@ func (c *memoryCQ) WaitEvent(ctx, stop context.Context, seen uint32) error {
 	return cmp.Or(ctx.Err(), stop.Err())
 }
 
-// memoryReceives is a queue of receives in memory.
-type memoryReceives struct {
-	rq       *inmem.RQ
-	requests func([]*blocks.Block) []ibv.RecvWR
-}
-
-func (c *memoryCQ) OpenReceives(_ int, requests func([]*blocks.Block) []ibv.RecvWR) (Receives, error) {
-	return &memoryReceives{c.of.NewRQ(), requests}, nil
-}
-
-func (*memoryReceives) Device() *ibv.SRQ { return nil }
-func (*memoryReceives) Close() error     { return nil }
-
-func (r *memoryReceives) Post(list []*blocks.Block) int {
-	n, _ := r.rq.PostRecv(r.requests(list)) // it takes all
-	return n
-}
+func (c *memoryCQ) OpenReceives(int) (*Receives, error) { return &Receives{rq: c.of.NewRQ()}, nil }
 
 // memoryConn is one end of a connection in memory.
 type memoryConn struct {
@@ -100,7 +83,7 @@ type memoryConn struct {
 // PipeEnd has the queues of one end of a pipe.
 type PipeEnd struct {
 	CQ       CQ
-	Receives Receives // nil: a queue of its own
+	Receives *Receives // nil: a queue of its own
 	Access   ibv.AccessFlags
 }
 
@@ -110,7 +93,7 @@ func Pipe(of [2]PipeEnd) [2]Conn {
 	for i, o := range of {
 		var rq *inmem.RQ
 		if o.Receives != nil {
-			rq = o.Receives.(*memoryReceives).rq
+			rq = o.Receives.rq
 		}
 		cq := o.CQ.(*memoryCQ)
 		ends[i] = &memoryConn{QP: cq.of.NewQP(cq.CQ, rq),

@@ -45,23 +45,14 @@ type CQ interface {
 	// Open makes room for n completions.
 	Open(n int, o CQOptions) error
 	Resize(n int) error
-	// OpenReceives makes a queue of receives for several connections. requests returns the work requests for blocks.
-	OpenReceives(depth int, requests func([]*blocks.Block) []ibv.RecvWR) (Receives, error)
+	// OpenReceives makes a queue of receives for several connections.
+	OpenReceives(depth int) (*Receives, error)
 	// Close closes the CQ, if it is open.
 	Close() error
 	// Device returns the CQ of a device, or nil.
 	Device() *ibv.CQ
 	// Carrier describes what carries the data, such as "rdma mlx5_0 Direct".
 	Carrier() string
-}
-
-// Receives is a queue of receives that connections share.
-type Receives interface {
-	// Post posts blocks, and returns how many.
-	Post([]*blocks.Block) int
-	// Device returns the SRQ of a device, or nil.
-	Device() *ibv.SRQ
-	Close() error
 }
 
 // ReadsMost is how many reads and atomics are under way.
@@ -112,6 +103,31 @@ func (q *Queue) PostRecv(wrs []ibv.RecvWR) (int, error) {
 		return q.mem.PostRecv(wrs)
 	}
 	return q.qp.PostRecv(wrs)
+}
+
+// Receives is a queue of receives that connections share. It is no interface either.
+type Receives struct {
+	srq *ibv.SRQ
+	rq  *inmem.RQ // in its place
+}
+
+// PostRecv posts receives.
+func (r *Receives) PostRecv(wrs []ibv.RecvWR) (int, error) {
+	if r.srq == nil {
+		return r.rq.PostRecv(wrs)
+	}
+	return r.srq.PostRecv(wrs)
+}
+
+// Device returns the SRQ of a device, or nil.
+func (r *Receives) Device() *ibv.SRQ { return r.srq }
+
+// Close closes the queue of a device.
+func (r *Receives) Close() error {
+	if r.srq == nil {
+		return nil
+	}
+	return r.srq.Close()
 }
 
 // pollMost is how many completions are taken at a time.

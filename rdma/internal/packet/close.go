@@ -53,35 +53,19 @@ func (c *Conn) release() error {
 
 // drain waits until what was sent has left, and then until the device uses no slot.
 func (c *Conn) drain() {
-	defer c.Shard.Progress.Meanwhile()()
-	timer := time.NewTimer(link.DrainTime)
-	defer timer.Stop()
-	for {
+	for end := time.Now().Add(link.DrainTime); ; {
 		c.Mu.Lock()
 		left := c.Slots.AllSent() || c.Err != nil
 		c.Mu.Unlock()
-		if left {
+		if left || !c.Shard.Await(c.WriteWake, time.Until(end)) {
 			break
 		}
-		select {
-		case <-c.WriteWake:
-			continue
-		case <-c.Shard.Engine.Gone:
-		case <-timer.C:
-		}
-		break
 	}
 	c.Mu.Lock()
 	c.Ending = true
 	rested := c.Slots.AtRest()
 	c.Mu.Unlock()
-	if c.QP.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState) != nil || rested {
-		return
-	}
-	timer.Reset(link.DrainTime)
-	select {
-	case <-c.Rested:
-	case <-c.Shard.Engine.Gone:
-	case <-timer.C:
+	if c.QP.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState) == nil && !rested {
+		c.Shard.Await(c.Rested.Done(), link.DrainTime)
 	}
 }

@@ -233,7 +233,7 @@ func (c *Conn) await(b turn.Bound, events <-chan *rdmacm.Event, want rdmacm.Even
 		case <-late:
 		case <-timeout:
 			return nil, fmt.Errorf("while waiting for the event %v: %w", want, context.DeadlineExceeded)
-		case <-c.Over:
+		case <-c.Over.Done():
 			return nil, c.why()
 		}
 		if err := b.Expired(); err != nil { // else the deadline was moved meanwhile
@@ -270,7 +270,7 @@ func (c *Conn) localFor(b turn.Bound, to netip.AddrPort) (netip.AddrPort, error)
 
 // askAgain asks the owner of an address again for its queue pair: it may be another since the peer has restarted.
 func (c *Conn) askAgain(n *datagram.Name) {
-	_, err := c.resolve(turn.Bound{}, n.AP(), Again, true)
+	_, err := c.resolve(turn.Bound{}, n.AP, Again, true)
 	c.Mu.Lock()
 	c.Table.Asked(n, c.now(), err)
 	c.Mu.Unlock()
@@ -387,10 +387,10 @@ func (c *Conn) Leave(group netip.Addr) error {
 	case busy:
 		err = &ibv.BusyError{Object: "group " + group.String(), Children: []string{"sends"}}
 	default:
-		if ah := p.AH(); ah != nil {
-			CloseAHs([]*ibv.AH{ah})
+		if p.AH != nil {
+			CloseAHs([]*ibv.AH{p.AH})
 		}
-		at := p.Address().Attr
+		at := p.Addr.Attr
 		err = errors.Join(c.QP.DetachMcast(at.DGID, at.DLID), c.cm.member.LeaveMulticast(group))
 	}
 	return err

@@ -53,14 +53,14 @@ type Source struct {
 func (c *Conn) Peer() *datagram.Name {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	return c.Table.To()
+	return c.Table.To
 }
 
 // Stats returns the counters, and the number of peers.
 func (c *Conn) Stats() (n datagram.Counts, peers int) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	return c.Slots.Counts(), c.Table.Len()
+	return c.Slots.Counts, c.Table.Len()
 }
 
 // Receive waits for a datagram, and copies it to p.
@@ -79,13 +79,13 @@ func (c *Conn) Receive(p []byte) (int, net.Addr, error) {
 		case c.Slots.Unread() > 0:
 			wc, mem := c.Slots.Take()
 			c.Mu.Unlock()
-			addr, ours, err := c.from(wc, mem[:datagram.GRHLen])
+			addr, ours, err := c.from(&wc, mem[:datagram.GRHLen])
 			ours = ours && err == nil
 			n := 0
 			if ours {
 				n = copy(p, mem[datagram.GRHLen:wc.ByteLen])
 			}
-			c.giveBack(wc, ours)
+			c.giveBack(&wc, ours)
 			if ours {
 				return n, addr, nil
 			}
@@ -114,15 +114,15 @@ func (c *Conn) giveBack(wc *ibv.WC, ours bool) {
 // Write sends p to the peer of a socket that was dialed.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.Mu.Lock()
-	to := c.Table.To()
-	lost := to != nil && to.Lost()
+	to := c.Table.To
+	lost := to != nil && to.Lost
 	c.Mu.Unlock()
 	if to == nil {
 		return 0, syscall.ENOTCONN
 	}
 	b := turn.Bound{Deadline: &c.writeBy}
 	if lost {
-		if _, err := c.resolve(b, to.AP(), c.opt.Ask, true); err != nil {
+		if _, err := c.resolve(b, to.AP, c.opt.Ask, true); err != nil {
 			return 0, err
 		}
 	}
@@ -132,7 +132,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 // WriteTo sends p to an address, which is that of a queue pair if from is not nil.
 func (c *Conn) WriteTo(p []byte, addr net.Addr, from *Source) (int, error) {
 	c.Mu.Lock()
-	dialed := c.Table.To() != nil
+	dialed := c.Table.To != nil
 	c.Mu.Unlock()
 	if dialed {
 		return 0, net.ErrWriteToConnected
@@ -188,17 +188,17 @@ func (c *Conn) send(b turn.Bound, p []byte, name *datagram.Name) (int, error) {
 		go c.askAgain(name)
 	}
 	to.Hold()
-	qkey := name.QKey()
+	qkey := name.QKey
 	slot, payload := c.Slots.TakeSend()
 	c.Mu.Unlock() // the slot is ours, and the peer is kept
 	n := copy(payload, p)
-	ah, err := to.AH(), error(nil) // of one that is held only the holder of writeTurn sets it
+	ah, err := to.AH, error(nil) // of one that is held only the holder of writeTurn sets it
 	if ah == nil {
-		attr := to.Address().Attr
+		attr := to.Addr.Attr
 		ah, err = c.Shard.Engine.PD.CreateAH(&attr)
 	}
 	c.Mu.Lock()
-	to.SetAH(ah)
+	to.AH = ah
 	if err == nil && c.Ending {
 		err = ibv.ErrClosed
 	}

@@ -48,7 +48,7 @@ func (c *Conn) addressee(b turn.Bound, addr net.Addr, from *Source) (*datagram.N
 			p, unused := c.Table.Keep(&from.At)
 			c.Mu.Unlock()
 			CloseAHs(unused)
-			return p.Self(), nil
+			return &p.Self, nil
 		}
 	}
 	if !to.Addr().IsValid() || to.Port() == 0 && !to.Addr().IsMulticast() {

@@ -46,7 +46,7 @@ func (c *Conn) Dial(ctx context.Context, to netip.AddrPort) error {
 		return err
 	}
 	c.Mu.Lock()
-	c.Table.Dial(n)
+	c.Table.To = n
 	c.Mu.Unlock()
 	return nil
 }

@@ -20,14 +20,14 @@ type Handle struct {
 type Buf struct {
 	gen   atomic.Uint64 // counts uses: a Handle with another number was released, or given away
 	pins  atomic.Int32  // 1 for the owner, and 1 for each use by the device
-	p     *Pool
-	mr    nic.Memory
-	lkey  uint32 // of mr
-	slab  *slab  // nil if the MR is the buffer's own
-	mem   []byte // with the headroom
-	start int    // of the payload: the headroom, or 0 for memory of the caller
-	addr  uint64 // of the payload
-	size  int    // as it was asked for
+	Pool  *Pool
+	MR    nic.Memory // that it is a part of
+	LKey  uint32     // of MR
+	Mem   []byte     // with the headroom
+	Addr  uint64     // of the payload
+	slab  *slab      // nil if the MR is the buffer's own
+	start int        // of the payload: the headroom, or 0 for memory of the caller
+	size  int        // as it was asked for
 	n     int
 
 	opened   *leak.Record // with leak.Hot
@@ -48,7 +48,7 @@ func (b *Buf) handOut(n int) Handle {
 func (h *Handle) Bytes() []byte { return h.Get().Bytes() }
 
 // Bytes returns the payload.
-func (b *Buf) Bytes() []byte { return b.mem[b.start : b.start+b.n : b.start+b.n] }
+func (b *Buf) Bytes() []byte { return b.Mem[b.start : b.start+b.n : b.start+b.n] }
 
 // Truncate makes the buffer n bytes long; n is at most what Get was asked for.
 func (h *Handle) Truncate(n int) {
@@ -63,7 +63,7 @@ func (h *Handle) Truncate(n int) {
 func (h *Handle) Release() {
 	b := h.Take()
 	if b.pins.Add(-1) == 0 {
-		b.p.put(b)
+		b.Pool.put(b)
 	}
 }
 
@@ -110,40 +110,25 @@ func (b *Buf) Unpin() {
 	switch {
 	case b.pins.Add(-1) > 0:
 	case b.slab == nil: // closing an MR takes a while
-		b.p.closing.Go(func() { b.p.put(b) })
+		b.Pool.closing.Go(func() { b.Pool.put(b) })
 	default:
-		b.p.put(b)
+		b.Pool.put(b)
 	}
 }
 
 // SGE returns n bytes from off, which may be in the headroom.
 func (b *Buf) SGE(off, n int) ibv.SGE {
-	return ibv.SGE{Addr: b.addr + uint64(off), Length: uint32(n), LKey: b.lkey}
+	return ibv.SGE{Addr: b.Addr + uint64(off), Length: uint32(n), LKey: b.LKey}
 }
 
 // Len returns the length of the payload.
 func (b *Buf) Len() int { return b.n }
-
-// Addr returns the address of the payload.
-func (b *Buf) Addr() uint64 { return b.addr }
-
-// LKey returns the key of the memory.
-func (b *Buf) LKey() uint32 { return b.lkey }
-
-// MR returns the memory that it is a part of.
-func (b *Buf) MR() nic.Memory { return b.mr }
-
-// Pool returns the pool of the buffer.
-func (b *Buf) Pool() *Pool { return b.p }
 
 // Gen returns the number of the use: it changes with each.
 func (b *Buf) Gen() uint64 { return b.gen.Load() }
 
 // Headed reports whether there is space for a header in front of the payload: Mem begins with it.
 func (b *Buf) Headed() bool { return b.start == blocks.Headroom }
-
-// Mem returns the memory with the space in front of the payload.
-func (b *Buf) Mem() []byte { return b.mem }
 
 // Gen returns the number of the use that h is for, 0 if h is nil.
 func (h *Handle) Gen() uint64 {

@@ -147,7 +147,7 @@ func (p *Pool) Register(mem []byte) (Handle, error) {
 		p.end()
 		return Handle{}, p.fail(op, err)
 	}
-	b := &Buf{p: p, mr: mr, lkey: mr.LKey(), mem: mem, addr: mr.Addr()}
+	b := &Buf{Pool: p, MR: mr, LKey: mr.LKey(), Mem: mem, Addr: mr.Addr()}
 	return b.handOut(len(mem)), nil
 }
 
@@ -182,7 +182,7 @@ func (p *Pool) begin(class int) (*Buf, error) {
 	if class > maxClass {
 		return nil, nil
 	}
-	return p.popLocked(class), nil
+	return p.pop(class), nil
 }
 
 // end undoes begin.
@@ -228,27 +228,12 @@ func (p *Pool) find(n int) (*Buf, error) {
 	if n > Largest {
 		return p.alone(n)
 	}
-	class := sizeClass(n)
-	for {
-		if err := p.addSlab(class); err != nil {
-			return nil, err
-		}
-		if b := p.pop(class); b != nil { // else other goroutines were faster
-			return b, nil
-		}
-	}
+	return p.addSlab(sizeClass(n))
 }
 
 // pop returns a free buffer of a class, or nil.
-func (p *Pool) pop(class int) *Buf {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.popLocked(class)
-}
-
-// popLocked is pop.
 // Preconditions: p.mu is held.
-func (p *Pool) popLocked(class int) *Buf {
+func (p *Pool) pop(class int) *Buf {
 	c := &p.classes[class]
 	last := len(c.free) - 1
 	if last < 0 {
@@ -263,8 +248,8 @@ func (p *Pool) popLocked(class int) *Buf {
 	return b
 }
 
-// addSlab registers memory for more buffers of a class. The lock is not held meanwhile: others go on.
-func (p *Pool) addSlab(class int) error {
+// addSlab registers memory for more buffers of a class, and returns one. The lock is not held meanwhile: others go on.
+func (p *Pool) addSlab(class int) (*Buf, error) {
 	stride := Smallest<<class + blocks.Headroom
 	s := &slab{class: class, all: max(min(max(32*stride, p.leastSlab()), p.opt.Slab)/stride, 1)}
 	mr, err := p.alloc(s.all * stride)
@@ -273,7 +258,7 @@ func (p *Pool) addSlab(class int) error {
 		mr, err = p.alloc(stride)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.mr, s.free = mr, s.all
 	p.mu.Lock()
@@ -285,11 +270,11 @@ func (p *Pool) addSlab(class int) error {
 	for i := range buffers {
 		at := i * stride
 		b := &buffers[i]
-		b.p, b.mr, b.lkey, b.slab, b.mem = p, mr, mr.LKey(), s, mr.Bytes()[at:at+stride:at+stride]
-		b.start, b.addr = blocks.Headroom, mr.Addr()+uint64(at+blocks.Headroom)
+		b.Pool, b.MR, b.LKey, b.slab, b.Mem = p, mr, mr.LKey(), s, mr.Bytes()[at:at+stride:at+stride]
+		b.start, b.Addr = blocks.Headroom, mr.Addr()+uint64(at+blocks.Headroom)
 		c.free = append(c.free, b)
 	}
-	return nil
+	return p.pop(class), nil
 }
 
 // leastSlab is the least that is registered for several buffers.
@@ -306,8 +291,8 @@ func (p *Pool) alone(n int) (*Buf, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Buf{p: p, mr: mr, lkey: mr.LKey(), mem: mr.Bytes(), start: blocks.Headroom,
-		addr: mr.Addr() + blocks.Headroom}, nil
+	return &Buf{Pool: p, MR: mr, LKey: mr.LKey(), Mem: mr.Bytes(), start: blocks.Headroom,
+		Addr: mr.Addr() + blocks.Headroom}, nil
 }
 
 // alloc registers n bytes. If the engine's memory is used up, it first frees memory that other sizes do not use.
@@ -392,11 +377,11 @@ func (p *Pool) Spare(n int64) {
 // put takes back a buffer that is no longer used.
 func (p *Pool) put(b *Buf) {
 	if b.slab == nil {
-		n := int64(b.mr.Len())
+		n := int64(b.MR.Len())
 		if b.start == 0 {
 			n = 0 // the caller's
 		}
-		p.Drop(b.mr, n)
+		p.Drop(b.MR, n)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -64,8 +64,8 @@ func TestPool(t *testing.T) {
 		h, err := p.Get(n)
 		if err == nil {
 			b := h.Bytes()
-			if len(b) != n || h.Get().Addr()%blocks.Headroom != 0 {
-				t.Fatalf("%d bytes at %#x, want %d", len(b), h.Get().Addr(), n)
+			if len(b) != n || h.Get().Addr%blocks.Headroom != 0 {
+				t.Fatalf("%d bytes at %#x, want %d", len(b), h.Get().Addr, n)
 			}
 			mark++
 			b[0], b[n-1] = mark, mark

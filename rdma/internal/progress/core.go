@@ -79,14 +79,9 @@ type Progress struct {
 	askMu  sync.Mutex
 	caught chan struct{} // closed when what had come is handled
 
-	wakes, turns atomic.Uint64
+	Wakes atomic.Uint64 // how often a goroutine slept while it waited
+	Turns atomic.Uint64 // how often one polled
 }
-
-// Wakes is how often a goroutine slept while it waited.
-func (p *Progress) Wakes() uint64 { return p.wakes.Load() }
-
-// Turns is how often a goroutine polled while it waited.
-func (p *Progress) Turns() uint64 { return p.turns.Load() }
 
 func (p *Progress) String() string { return p.load().String() }
 

@@ -3,15 +3,7 @@ package progress
 import "runtime"
 
 // take takes the turn for a goroutine that waits, if it is free.
-func (p *Progress) take() bool {
-	for {
-		s := p.load()
-		n, ok := s.take()
-		if !ok || p.swap(s, n) {
-			return ok
-		}
-	}
-}
+func (p *Progress) take() bool { return p.step(state.take) }
 
 // notice is called by the reader when it comes back from reading. read reports whether there was an event.
 func (p *Progress) notice(read bool) bool {

@@ -106,7 +106,7 @@ func (p *Progress) standBy(ctx context.Context, e ends) {
 func (p *Progress) read(sig *Signal, has bool) (took bool) {
 	for {
 		if has {
-			p.turns.Add(1)
+			p.Turns.Add(1)
 			took, empty, err := p.drainFor(sig)
 			switch {
 			case err != nil:
@@ -125,7 +125,7 @@ func (p *Progress) read(sig *Signal, has bool) (took bool) {
 		if sig.startReading() {
 			var err error
 			if !p.ends.over() {
-				p.wakes.Add(1)
+				p.Wakes.Add(1)
 				seen := p.src.Events()
 				err = p.src.ReadEvents()
 				event = p.src.Events() != seen

@@ -78,7 +78,7 @@ func (r *modelRun) luck() operators {
 	return operators{
 		"yield": nothing, "runtime.Gosched": nothing, "runtime.GOMAXPROCS": is(2),
 		"time.Now": is(steps.Any), "time.Since": is(steps.Any), "time.Sleep": nothing,
-		"Progress.wakes.Add": nothing, "Progress.turns.Add": nothing,
+		"Progress.Wakes.Add": nothing, "Progress.Turns.Add": nothing,
 		"Progress.opt":   is(steps.Pack(0, 1, 1)), // Spin is 1
 		"Patience.spins": is(steps.Any), "Patience.learn": nothing,
 		"Progress.last.Swap": is(steps.Any), "Progress.streak.Load": nothing, "Progress.streak.Store": nothing,

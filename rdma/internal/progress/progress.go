@@ -148,7 +148,7 @@ func (p *Progress) Wait(b turn.Bound, ch <-chan struct{}) error {
 	}
 	p.Sleep()
 	defer p.Wake()
-	p.wakes.Add(1)
+	p.Wakes.Add(1)
 	return b.Wait(ch)
 }
 
@@ -173,7 +173,7 @@ func (p *Progress) WaitSignal(b turn.Bound, s *Signal, patience *Patience) error
 		return nil
 	}
 	p.Sleep()
-	p.wakes.Add(1)
+	p.Wakes.Add(1)
 	err := s.wait(b)
 	p.Wake()
 	return err

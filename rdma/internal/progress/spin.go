@@ -10,7 +10,7 @@ import (
 // spin polls until there is a signal, and reports whether it took that. It returns the turn.
 // Preconditions: the turn.
 func (p *Progress) spin(b turn.Bound, sig *Signal) (took bool, err error) {
-	p.turns.Add(1)
+	p.Turns.Add(1)
 	took, err, broken := p.pollFor(b, sig)
 	switch {
 	case broken != nil:

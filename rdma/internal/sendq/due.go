@@ -23,9 +23,6 @@ const (
 	kinds = int(None)
 )
 
-// Frame reports whether it is a frame, not another work request.
-func (w What) Frame() bool { return w != Window && w != Probe && w != Op }
-
 func (w What) bit() Set { return 1 << w }
 
 // Set is a set of Whats.

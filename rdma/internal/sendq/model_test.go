@@ -289,7 +289,7 @@ func (w *world) post(list []What, of []posted) {
 		for _, id := range p.held {
 			w.inUse[id] = true
 		}
-		if list[i].Frame() {
+		if what := list[i]; what != Window && what != Probe && what != Op { // a frame
 			p.scratch = w.arrive(list[i], wr)
 			p.was = bytes.Clone(p.scratch)
 		}

@@ -1,9 +1,6 @@
 package turn
 
-import (
-	"os"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Turn lets one goroutine at a time do something, or a few. The others wait, in the order in which they came.
 type Turn struct {
@@ -49,15 +46,9 @@ func (t *Turn) wait(b Bound) error {
 	if t.users.Add(1) <= t.most {
 		return nil
 	}
-	done, late := b.Ends()
-	var err error
-	select {
-	case <-t.next:
+	err := b.Wait(t.next)
+	if err == nil {
 		return nil
-	case <-done:
-		err = b.Ctx.Err()
-	case <-late:
-		err = os.ErrDeadlineExceeded
 	}
 	for n := t.users.Load(); n > t.most; n = t.users.Load() {
 		if t.users.CompareAndSwap(n, n-1) {

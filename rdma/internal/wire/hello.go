@@ -98,25 +98,21 @@ func ParseHello(b []byte, want ConnKind) (h Hello, reason RejectReason, err erro
 	h.Block, h.Limit = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
 	h.MaxMessage = binary.LittleEndian.Uint32(b[16:])
 	copy(h.App[:], b[24:HelloLen])
-	if h.Min > MaxVersion || h.Max < MinVersion {
+	switch {
+	case h.Min > MaxVersion || h.Max < MinVersion:
 		return Hello{}, RejectVersion, &VersionError{PeerMin: h.Min, PeerMax: h.Max}
-	}
-	if h.Kind != want {
+	case h.Kind != want:
 		return bad(RejectKind, "private data", h.Kind.String(), want.String())
-	}
-	if h.Block < MinBlock || h.Block > MaxBlock {
+	case h.Block < MinBlock || h.Block > MaxBlock:
 		return bad(RejectOther, "block size", fmt.Sprint(h.Block), fmt.Sprintf("%d to %d", MinBlock, MaxBlock))
-	}
-	if h.Flags&HelloProbe != 0 {
-		if len(b) < HelloLen+probeLen {
-			return bad(RejectOther, "private data", fmt.Sprintf("%d bytes", len(b)), fmt.Sprintf("%d with a probe",
-				HelloLen+probeLen))
-		}
+	case h.Flags&HelloProbe != 0 && len(b) < HelloLen+probeLen:
+		return bad(RejectOther, "private data", fmt.Sprintf("%d bytes", len(b)), fmt.Sprintf("%d with a probe",
+			HelloLen+probeLen))
+	case h.Limit < MinLimit || h.Limit > MaxWindow:
+		return bad(RejectOther, "first limit", fmt.Sprint(h.Limit), fmt.Sprintf("%d to %d", MinLimit, MaxWindow))
+	case h.Flags&HelloProbe != 0:
 		h.Probe.Addr = binary.LittleEndian.Uint64(b[HelloLen:])
 		h.Probe.Key = binary.LittleEndian.Uint32(b[HelloLen+8:])
-	}
-	if h.Limit < MinLimit || h.Limit > MaxWindow {
-		return bad(RejectOther, "first limit", fmt.Sprint(h.Limit), fmt.Sprintf("%d to %d", MinLimit, MaxWindow))
 	}
 	return h, RejectOther, nil
 }

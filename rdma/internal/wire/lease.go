@@ -38,13 +38,16 @@ type Control struct {
 // Payload returns the payload, which is part of c.
 func (c *Control) Payload() []byte { return c.p[:c.n] }
 
-func newControl(kind Kind, aux uint32) Control {
-	return Control{Kind: kind, Aux: aux, n: uint8(kind.payloadLen())}
+// newControl returns a frame whose payload begins with the fields of payload.
+func newControl(kind Kind, aux uint32, payload any) Control {
+	c := Control{Kind: kind, Aux: aux, n: uint8(kind.payloadLen())}
+	_, _ = binary.Encode(c.p[:], binary.LittleEndian, payload) // it fits
+	return c
 }
 
 // NumberFrame returns an EXTEND, REVOKE, RETURN or REFUSE. The payload is one number.
 func NumberFrame(kind Kind, aux, number uint32) Control {
-	c := newControl(kind, aux)
+	c := Control{Kind: kind, Aux: aux, n: uint8(kind.payloadLen())}
 	binary.LittleEndian.PutUint32(c.p[:], number)
 	return c
 }
@@ -63,26 +66,12 @@ type LendFrame struct {
 }
 
 // Encode returns the LEND of the lease with a number.
-func (f *LendFrame) Encode(number uint32) Control {
-	c := newControl(Lend, number)
-	p := &c.p
-	binary.LittleEndian.PutUint64(p[0:], f.Addr)
-	binary.LittleEndian.PutUint64(p[8:], f.Length)
-	binary.LittleEndian.PutUint32(p[16:], f.RKey)
-	binary.LittleEndian.PutUint32(p[20:], f.Milliseconds)
-	p[24], p[25] = f.Access, f.Flags
-	binary.LittleEndian.PutUint16(p[26:], f.Request)
-	return c
-}
+func (f *LendFrame) Encode(number uint32) Control { return newControl(Lend, number, f) }
 
 // ParseLend reads the payload of a LEND.
-func ParseLend(p []byte) LendFrame {
-	_ = p[ControlMost-1]
-	return LendFrame{
-		Addr: binary.LittleEndian.Uint64(p), Length: binary.LittleEndian.Uint64(p[8:]),
-		RKey: binary.LittleEndian.Uint32(p[16:]), Milliseconds: binary.LittleEndian.Uint32(p[20:]),
-		Access: p[24], Flags: p[25], Request: binary.LittleEndian.Uint16(p[26:]),
-	}
+func ParseLend(p []byte) (f LendFrame) {
+	_, _ = binary.Decode(p, binary.LittleEndian, &f) // Check has checked the length, here and for a REQUEST
+	return f
 }
 
 // RequestFrame is the payload of REQUEST. Its last 3 bytes are 0, and a receiver ignores them.
@@ -93,16 +82,10 @@ type RequestFrame struct {
 }
 
 // Encode returns the REQUEST with a number.
-func (f *RequestFrame) Encode(number uint16) Control {
-	c := newControl(Request, uint32(number))
-	binary.LittleEndian.PutUint64(c.p[:], f.Bytes)
-	binary.LittleEndian.PutUint32(c.p[8:], f.Milliseconds)
-	c.p[12] = f.Access
-	return c
-}
+func (f *RequestFrame) Encode(number uint16) Control { return newControl(Request, uint32(number), f) }
 
 // ParseRequest reads the payload of a REQUEST.
-func ParseRequest(p []byte) RequestFrame {
-	return RequestFrame{Bytes: binary.LittleEndian.Uint64(p), Milliseconds: binary.LittleEndian.Uint32(p[8:]),
-		Access: p[12]}
+func ParseRequest(p []byte) (f RequestFrame) {
+	_, _ = binary.Decode(p, binary.LittleEndian, &f)
+	return f
 }
