@@ -14,7 +14,7 @@ type Outliers struct {
 }
 
 // least is how far the logarithm of a slow figure is from the middle, at least.
-func (o Outliers) least(f figure) float64 { return f.distance(o.Share) }
+func (o Outliers) least(f Figure) float64 { return f.distance(o.Share) }
 
 // Median returns NaN for no values.
 func Median(v []float64) float64 {
@@ -154,16 +154,16 @@ func below(a, b []float64) float64 {
 }
 
 // distance is how far a figure is from one that is better by a share, as a logarithm.
-func (f figure) distance(share float64) float64 {
-	if f.worse > 0 {
+func (f Figure) distance(share float64) float64 {
+	if f.Worse > 0 {
 		return math.Log1p(share)
 	}
 	return -math.Log1p(-min(share, 1))
 }
 
 // share is the inverse of distance.
-func (f figure) share(distance float64) float64 {
-	if f.worse > 0 {
+func (f Figure) share(distance float64) float64 {
+	if f.Worse > 0 {
 		return math.Expm1(distance)
 	}
 	return -math.Expm1(-distance)

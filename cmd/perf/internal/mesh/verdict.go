@@ -12,7 +12,7 @@ func (r *Result) judge(o Outliers) (sheets []*sheet) {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.fromNIC, b.fromNIC),
 			cmp.Compare(a.toNIC, b.toNIC))
 	})
-	for _, f := range figuresOfPair {
+	for _, f := range Figures {
 		s := r.sheet(f, o)
 		r.slowPairs(s)
 		for k := range parts {
@@ -43,7 +43,7 @@ func (r *Result) slowPairs(s *sheet) {
 		if t, c := &s.tests[i], s.class(&s.tests[i]); t.d < bar[c] {
 			p := &r.Pairs[t.pair]
 			r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
-				Figure: s.f.name, Value: t.x, Median: s.middle[c]})
+				Figure: s.f.Key, Value: t.x, Median: s.middle[c]})
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (r *Result) slowHosts(s *sheet, k int) {
 		for ; i < len(order) && s.nics[order[i]].host == s.nics[order[first]].host; i++ {
 			n := &s.nics[order[i]]
 			if p := &n.part[k]; p.slow {
-				slow = append(slow, SlowHost{Host: r.Hosts[n.host], NIC: n.name, Part: parts[k], Figure: s.f.name,
+				slow = append(slow, SlowHost{Host: r.Hosts[n.host], NIC: n.name, Part: parts[k], Figure: s.f.Key,
 					Value: p.median, Median: medians[n.group]})
 				values = append(values, p.median)
 			}
@@ -97,7 +97,7 @@ const mostShown = 4.6 // a factor of 100
 
 // describe returns what people have to know of a group.
 func (r *Result) describe(s *sheet, g *group) Group {
-	d := Group{Figure: s.f.name, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0)}
+	d := Group{Figure: s.f.Key, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0)}
 	if math.IsNaN(d.Median) {
 		d.Median = s.median(g, 1)
 	}
@@ -118,17 +118,16 @@ func (r *Result) describe(s *sheet, g *group) Group {
 // Slow counts the hosts and the figures of pairs whose suspicion holds.
 func (r *Result) Slow() (hosts, figures int) {
 	for i := range r.SlowHosts {
-		if r.SlowHosts[i].Holds() {
-			hosts++
-		}
+		hosts += btoi(r.SlowHosts[i].Holds())
 	}
 	for i := range r.SlowPairs {
-		if p := &r.SlowPairs[i]; p.Holds() && !r.passed(p) {
-			figures++
-		}
+		figures += btoi(r.Stands(&r.SlowPairs[i]))
 	}
 	return hosts, figures
 }
+
+// Stands reports whether the suspicion of a slow pair holds, also because of its hosts.
+func (r *Result) Stands(p *SlowPair) bool { return p.Holds() && !r.passed(p) }
 
 // passed reports whether a slow pair was not measured again because it belongs to a host that was, and is not slow.
 func (r *Result) passed(p *SlowPair) (yes bool) {

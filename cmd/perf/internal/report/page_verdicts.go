@@ -77,21 +77,14 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	default:
 		v.Headline = "no host and no pair is slow"
 	}
-	for i, o := range v.m.Others {
-		if i == mostVerdicts {
-			break
-		}
-		v.add("release", name(o.Host), "runs "+cut(printable.Message(o.Program), longestError)+
-			": releases may measure differently")
-	}
 }
 
 // kinds of hosts that are gone, or did not come.
-var kinds = []string{"lost", "left out", "absent"}
+var kinds = []string{mesh.Lost, mesh.LeftOut, mesh.Absent}
 
-func (p slowPart) kind() string {
-	if slices.Contains(kinds, p.Kind) {
-		return p.Kind
+func kindOf(l mesh.LostHost) string {
+	if slices.Contains(kinds, l.Kind) {
+		return l.Kind
 	}
 	return kinds[0]
 }
@@ -104,7 +97,7 @@ func (v *view) lostHosts(without map[string]int) {
 	for _, kind := range kinds {
 		n, more := 0, ""
 		for _, s := range v.m.LostHosts {
-			if s.kind() != kind {
+			if kindOf(s) != kind {
 				continue
 			}
 			why := cut(printable.Message(s.Error), longestError)
@@ -120,7 +113,7 @@ func (v *view) lostHosts(without map[string]int) {
 				why = strings.TrimPrefix(fmt.Sprintf("%s. %s of it without a figure", why, plural(k, "pair", "pairs")),
 					". ")
 			}
-			v.add(kind, s.name(), why)
+			v.add(kind, name(s.Host), why)
 		}
 		v.part(n, "host "+kind, "hosts "+kind)
 		if more != "" {
@@ -167,42 +160,40 @@ func (v *view) marked(host string) bool {
 
 // slowHosts has a verdict for each slow host, with all its parts and figures.
 func (v *view) slowHosts() {
-	hosts := lists.Groups(v.m.SlowHosts, slowPart.name)
+	hosts := lists.Groups(v.m.SlowHosts, slowName)
 	v.part(len(hosts), "host slow", "hosts slow")
-	some(v, "slow", hosts, mostVerdicts, "more, in the table of hosts", func(parts []slowPart) (host, says string) {
-		return parts[0].name(), strings.Join(lists.Map(parts, slowPart.says), "; ")
+	some(v, "slow", hosts, mostVerdicts, "more, in the table of hosts", func(parts []mesh.SlowHost) (_, _ string) {
+		return slowName(parts[0]), strings.Join(lists.Map(parts, slowSays), "; ")
 	})
 }
 
-// says describes a part of a slow host, and its figure.
-func (p slowPart) says() string {
+// slowSays describes a part of a slow host, and its figure.
+func slowSays(p mesh.SlowHost) string {
 	says := p.Part
 	for f := range lists.Each(pairFigures[:]) {
-		if p.Figure != f.key {
+		if p.Figure != f.Key {
 			continue
 		}
-		if says += " at"; !f.more {
+		if says += " at"; f.Key == latencyKey {
 			says += " a latency of"
 		}
-		if x, m := p.OfHost/f.per, p.OfHosts/f.per; plot.Log.Fits(x) && plot.Log.Fits(m) {
+		if x, m := p.Value/f.Per, p.Median/f.Per; plot.Log.Fits(x) && plot.Log.Fits(m) {
 			says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
 		} else {
-			says = p.Part + ", " + map[bool]string{true: "bandwidth", false: "latency"}[f.more]
+			says = p.Part + ", " + map[string]string{bandwidthKey: "bandwidth", latencyKey: "latency"}[f.Key]
 		}
 	}
 	if words := tails[p.Figure]; words != "" {
 		says += ", " + words
-		if x, m := p.OfHost/1e3, p.OfHosts/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
+		if x, m := p.Value/1e3, p.Median/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
 			says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
 		}
 	}
 	return cut(printable.Message(says), longestError)
 }
 
-// name is the host, and its NIC if the verdict is on that alone.
-func (p slowPart) name() string {
-	return end(p.Host, p.NIC)
-}
+// slowName is the host, and its NIC if the verdict is on that alone.
+func slowName(p mesh.SlowHost) string { return end(p.Host, p.NIC) }
 
 // byCount returns the keys, the most frequent first.
 func byCount(m map[string]int) []string {
@@ -213,7 +204,7 @@ func byCount(m map[string]int) []string {
 // them, so that it does not hide all others.
 func (v *view) worst(slow slowFigures) {
 	type candidate struct {
-		p    *savedPair
+		p    *mesh.PairResult
 		rank float64
 	}
 	var all []candidate
@@ -221,7 +212,7 @@ func (v *view) worst(slow slowFigures) {
 		rank := 0.0
 		for k := range pairFigures {
 			if x := pairFigures[k].of(p); x > 0 {
-				r := pairFigures[k].worse(x, v.rail[k][p.rail()])
+				r := pairFigures[k].Factor(x, v.rail[k][railOf(p)])
 				if slow.has(p, &pairFigures[k]) {
 					r += 1e6 // what was judged comes before what is only far
 				}
@@ -252,7 +243,7 @@ func (v *view) worst(slow slowFigures) {
 		for k := range pairFigures {
 			f := &pairFigures[k]
 			if x := f.of(c.p); x > 0 {
-				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][c.p.rail()]))
+				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][railOf(c.p)]))
 				w.Bad[k] = slow.has(c.p, f)
 			}
 		}
