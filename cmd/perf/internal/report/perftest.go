@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,12 +24,9 @@ func (o *Outcome) Perftest(w io.Writer) error {
 		Info    stockInfo `json:"test_info"`
 		Results any       `json:"results"`
 		Error   string    `json:"error,omitempty"` // perftest writes no file then
-	}{Info: stockInfoOf(o.Plan, &o.Result.Setup), Results: struct{}{}}
+	}{stockInfoOf(o.Plan, &o.Result.Setup), struct{}{}, text(o.Failure)}
 	if n := len(o.Result.Sizes); n > 0 {
 		doc.Results = o.stockResults(&o.Result.Sizes[n-1])
-	}
-	if o.Failure != nil {
-		doc.Error = o.Failure.Error()
 	}
 	b, err := json.MarshalIndent(doc, "", "") // a key on each line, at its beginning
 	if err == nil {
@@ -79,53 +77,22 @@ func (b onOff) String() string {
 func (b onOff) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 func stockInfoOf(p *plan.Plan, s *session.Setup) stockInfo {
-	i := stockInfo{Test: strings.Join(stockWords(p), "_"), DualPort: onOff(p.Link.DualPort), Device: s.Local.Device,
-		QPs: p.Ends(), Transport: "IB", Conn: p.Transport.String(), SRQ: onOff(p.Queues.UseSRQ || p.Transport.OneWay()),
-		Relaxed: onOff(p.Relaxed()), MTU: s.Local.MTU, Link: s.Local.LinkLayer, CM: onOff(p.Peer.RDMACM),
-		Exchange: "Ethernet"}
-	if s.Local.IWARP {
-		i.Transport = "IW"
-	}
-	if s.Local.LinkLayer == ibv.LinkInfiniBand.String() {
-		i.Link = "IB"
-	}
-	if p.Queues.Events {
-		i.Events = fmt.Sprintf("Using_%s_comp%d", s.Local.Device, p.Queues.Vector)
-	}
-	if p.Multicast {
-		i.Multicast = "on_UD"
-	}
-	if p.Client() || p.Load.Bidirectional {
-		i.TxDepth = p.Queues.TxDepth
-	}
-	if p.Verb.Consumes() && (!p.Client() || p.Load.Bidirectional) {
-		i.RxDepth = p.Queues.RxDepth
-	}
-	if p.Queues.PostList > 1 {
-		i.PostList = p.Queues.PostList
-	}
-	if p.Queues.RecvList > 1 {
-		i.RecvList = p.Queues.RecvList
-	}
-	if p.Bandwidth() {
-		i.CQMod = p.Queues.CQMod
-	}
-	if s.Local.GIDIndex >= 0 {
-		i.GIDIndex = &s.Local.GIDIndex
-	}
-	if p.Verb.Fetches() {
-		i.OutReads = s.OutReads
-	} else {
-		inline := max(s.Local.Inline, 0)
-		i.Inline = &inline
-	}
-	if p.ByCM() {
-		i.Exchange = "rdma_cm"
-	}
-	if p.Peer.RDMACM && p.Link.TClass != 0 {
-		i.TOS = &p.Link.TClass
-	}
-	return i
+	l, q, both := &s.Local, &p.Queues, p.Load.Bidirectional
+	inline := max(l.Inline, 0)
+	return stockInfo{Test: strings.Join(stockWords(p), "_"),
+		Events:    when(q.Events, fmt.Sprintf("Using_%s_comp%d", l.Device, q.Vector)),
+		Multicast: when(p.Multicast, "on_UD"), DualPort: onOff(p.Link.DualPort), Device: l.Device, QPs: p.Ends(),
+		Transport: cmp.Or(when(l.IWARP, "IW"), "IB"), Conn: p.Transport.String(),
+		SRQ: onOff(q.UseSRQ || p.Transport.OneWay()), Relaxed: onOff(p.Relaxed()),
+		TxDepth:  when(p.Client() || both, q.TxDepth),
+		PostList: when(q.PostList > 1, q.PostList), RecvList: when(q.RecvList > 1, q.RecvList),
+		RxDepth: when(p.Verb.Consumes() && (!p.Client() || both), q.RxDepth),
+		CQMod:   when(p.Bandwidth(), q.CQMod), MTU: l.MTU,
+		Link:     cmp.Or(when(l.LinkLayer == ibv.LinkInfiniBand.String(), "IB"), l.LinkLayer),
+		GIDIndex: when(l.GIDIndex >= 0, &l.GIDIndex), Inline: when(!p.Verb.Fetches(), &inline),
+		OutReads: when(p.Verb.Fetches(), s.OutReads), CM: onOff(p.Peer.RDMACM),
+		Exchange: cmp.Or(when(p.ByCM(), "rdma_cm"), "Ethernet"),
+		TOS:      when(p.Peer.RDMACM && p.Link.TClass != 0, &p.Link.TClass)}
 }
 
 // stockWords is perftest's name of a test.
