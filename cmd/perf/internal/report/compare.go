@@ -252,6 +252,9 @@ func (f *Compared) judge(p chance, slow *chance, c *Comparison, few bool, most f
 	}
 }
 
+// columns are the names of figures in a table.
+var columns = map[string]string{bandwidthKey: "BW [Gb/s]", latencyKey: "p50 [usec]", tailKey: "p99 [usec]"}
+
 // Print writes a line for each figure.
 func (c *Comparison) Print(w io.Writer) error {
 	label := 10
@@ -261,18 +264,15 @@ func (c *Comparison) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%*s  %-10s %22s %22s %9s\n", label, "#bytes", "figure", "old", "new", "change")
 	for _, f := range c.Figures {
-		name, unit := "BW [Gb/s]", 1e9
-		switch f.Figure {
-		case latencyKey:
-			name, unit = "p50 [usec]", 1e3
-		case tailKey:
-			name, unit = "p99 [usec]", 1e3
+		unit := 1e3
+		if f.Figure == bandwidthKey {
+			unit = 1e9
 		}
 		change := fmt.Sprintf("%+.1f%%", 100*f.Change)
 		if f.Verdict == same || f.Verdict == tooFew {
 			change = "~"
 		}
-		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.4f n=%d+%d)", label, f.label(), name, f.Old.text(unit),
+		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.4f n=%d+%d)", label, f.label(), columns[f.Figure], f.Old.text(unit),
 			f.New.text(unit), change, f.P, f.Old.Runs, f.New.Runs)
 		if f.Old.Slow+f.New.Slow > 0 {
 			line += fmt.Sprintf("  slow: %d of %d, %d of %d", f.Old.Slow, f.Old.Rounds, f.New.Slow, f.New.Rounds)

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
@@ -20,11 +19,8 @@ func Layer(w io.Writer, o *layer.Options, res *layer.Result) {
 	if !o.Client() {
 		fmt.Fprintln(w, "  options  the client's")
 	} else {
-		opts := []string{fmt.Sprintf("connections %d", o.Conns)}
-		if o.Rounds > 1 {
-			opts = append(opts, fmt.Sprintf("medians of %d alternating rounds", o.Rounds))
-		}
-		fmt.Fprintf(w, "  options  %s\n", strings.Join(opts, ", "))
+		fmt.Fprintf(w, "  options  connections %d%s\n", o.Conns,
+			when(o.Rounds > 1, fmt.Sprintf(", medians of %d alternating rounds", o.Rounds)))
 	}
 	var memory []string
 	lat := false

@@ -120,11 +120,8 @@ func (f *pairFigure) says(p *mesh.PairResult, pair plot.Pair, median float64) st
 	case pair.Level == plot.Missing:
 		return "not measured"
 	}
-	says := plot.Number(pair.Value) + " " + f.unit + ", " + distance(pair.Value, median) + " from the median"
-	if pair.Level == plot.Slow {
-		says += " (slow)"
-	}
-	return says
+	return plot.Number(pair.Value) + " " + f.unit + ", " + distance(pair.Value, median) + " from the median" +
+		when(pair.Level == plot.Slow, " (slow)")
 }
 
 // unmeasured reports whether a pair has an error that says nothing about the pair.

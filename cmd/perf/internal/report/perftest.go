@@ -97,36 +97,11 @@ func stockInfoOf(p *plan.Plan, s *session.Setup) stockInfo {
 
 // stockWords is perftest's name of a test.
 func stockWords(p *plan.Plan) []string {
-	words := []string{"Send"}
-	switch p.Verb {
-	case wire.Send:
-		if p.Queues.SendImm {
-			words = []string{"Send_imm"}
-		}
-	case wire.Write:
-		words = []string{"RDMA_Write"}
-	case wire.WriteImm:
-		words = []string{"RDMA_Write_imm"}
-	case wire.Read:
-		words = []string{"RDMA_Read"}
-	case wire.Atomic:
-		words = []string{"Atomic", p.Atomic.String()}
-	}
-	if p.Load.Bidirectional {
-		words = append(words, "Bidirectional")
-	}
-	if p.Queues.PostList > 1 {
-		words = append(words, "Post_List")
-	}
-	if p.Bandwidth() {
-		words = append(words, "BW")
-	} else {
-		words = append(words, "Latency")
-	}
-	if p.Multicast {
-		words = append(words, "Multicast")
-	}
-	return append(words, "Test")
+	verb := map[wire.Verb]string{wire.Send: "Send" + when(p.Queues.SendImm, "_imm"), wire.Write: "RDMA_Write",
+		wire.WriteImm: "RDMA_Write_imm", wire.Read: "RDMA_Read", wire.Atomic: "Atomic"}[p.Verb]
+	return words(cmp.Or(verb, "Send"), when(p.Verb == wire.Atomic, p.Atomic.String()),
+		when(p.Load.Bidirectional, "Bidirectional"), when(p.Queues.PostList > 1, "Post_List"),
+		cmp.Or(when(p.Bandwidth(), "BW"), "Latency"), when(p.Multicast, "Multicast"), "Test")
 }
 
 // figure is a number of perftest's object, or null.
