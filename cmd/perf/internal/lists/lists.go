@@ -23,6 +23,16 @@ func Map[T, U any](list []T, of func(T) U) []U {
 	return out
 }
 
+// Count returns how many elements are as is says.
+func Count[T any](list []T, is func(*T) bool) (n int) {
+	for e := range Each(list) {
+		if is(e) {
+			n++
+		}
+	}
+	return n
+}
+
 // Groups returns the elements that have the same key, in the order of the first ones.
 func Groups[T any, K comparable](list []T, key func(T) K) [][]T {
 	at := map[K]int{}

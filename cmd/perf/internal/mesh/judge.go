@@ -35,11 +35,11 @@ func (r *Result) sheet(f Figure, o Outliers) *sheet {
 	}
 	s.divide(o)
 	s.center()
-	for g := range s.groups {
-		s.suspect(&s.groups[g])
+	for g := range lists.Each(s.groups) {
+		s.suspect(g)
 	}
-	for g := range s.groups {
-		s.judge(&s.groups[g])
+	for g := range lists.Each(s.groups) {
+		s.judge(g)
 	}
 	return s
 }

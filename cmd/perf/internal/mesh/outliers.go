@@ -3,6 +3,8 @@ package mesh
 import (
 	"math"
 	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Outliers defines when a figure is slow: worse than the middle of its equals by more than Share, and by more than
@@ -29,11 +31,7 @@ func Median(v []float64) float64 {
 // mad is the median absolute deviation, scaled so that it is the standard deviation of a normal distribution.
 func mad(v []float64) float64 {
 	m := Median(v)
-	d := make([]float64, len(v))
-	for i := range v {
-		d[i] = math.Abs(v[i] - m)
-	}
-	return 1.4826 * Median(d)
+	return 1.4826 * Median(lists.Map(v, func(x float64) float64 { return math.Abs(x - m) }))
 }
 
 // pool has values of pairs of NICs that are as good as the others: their logarithms, where 0 is the middle and more is

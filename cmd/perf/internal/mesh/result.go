@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -214,13 +215,8 @@ func (f Figure) Factor(value, median float64) float64 {
 var parts = []string{"sends", "receives"}
 
 // Failed counts the pairs that have no figures.
-func (r *Result) Failed() (n int) {
-	for i := range r.Pairs {
-		if r.Pairs[i].Error != "" {
-			n++
-		}
-	}
-	return n
+func (r *Result) Failed() int {
+	return lists.Count(r.Pairs, func(p *PairResult) bool { return p.Error != "" })
 }
 
 // Rails selects which NICs of two hosts are measured with each other.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // judge sorts the pairs, and names what is slow.
@@ -18,8 +20,8 @@ func (r *Result) judge(o Outliers) (sheets []*sheet) {
 		for k := range parts {
 			r.slowHosts(s, k)
 		}
-		for i := range s.groups {
-			r.Groups = append(r.Groups, r.describe(s, &s.groups[i]))
+		for g := range lists.Each(s.groups) {
+			r.Groups = append(r.Groups, r.describe(s, g))
 		}
 		sheets = append(sheets, s)
 	}
@@ -29,9 +31,9 @@ func (r *Result) judge(o Outliers) (sheets []*sheet) {
 // slowPairs enters the pairs that are far from the middle of their class.
 func (r *Result) slowPairs(s *sheet) {
 	of := map[[2]int][]float64{}
-	for i := range s.tests {
-		c := s.class(&s.tests[i])
-		of[c] = append(of[c], s.tests[i].d)
+	for t := range lists.Each(s.tests) {
+		c := s.class(t)
+		of[c] = append(of[c], t.d)
 	}
 	bar := map[[2]int]float64{}
 	for c, d := range of {
@@ -39,8 +41,8 @@ func (r *Result) slowPairs(s *sheet) {
 			bar[c] = -max(s.o.least(s.f), s.o.Deviations*mad(d))
 		}
 	}
-	for i := range s.tests {
-		if t, c := &s.tests[i], s.class(&s.tests[i]); t.d < bar[c] {
+	for t := range lists.Each(s.tests) {
+		if c := s.class(t); t.d < bar[c] {
 			p := &r.Pairs[t.pair]
 			r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
 				Figure: s.f.Key, Value: t.x, Median: s.middle[c]})
@@ -117,13 +119,7 @@ func (r *Result) describe(s *sheet, g *group) Group {
 
 // Slow counts the hosts and the figures of pairs whose suspicion holds.
 func (r *Result) Slow() (hosts, figures int) {
-	for i := range r.SlowHosts {
-		hosts += btoi(r.SlowHosts[i].Holds())
-	}
-	for i := range r.SlowPairs {
-		figures += btoi(r.Stands(&r.SlowPairs[i]))
-	}
-	return hosts, figures
+	return lists.Count(r.SlowHosts, func(s *SlowHost) bool { return s.Holds() }), lists.Count(r.SlowPairs, r.Stands)
 }
 
 // Stands reports whether the suspicion of a slow pair holds, also because of its hosts.
@@ -131,8 +127,8 @@ func (r *Result) Stands(p *SlowPair) bool { return p.Holds() && !r.passed(p) }
 
 // passed reports whether a slow pair was not measured again because it belongs to a host that was, and is not slow.
 func (r *Result) passed(p *SlowPair) (yes bool) {
-	for i := range r.SlowHosts {
-		if h := &r.SlowHosts[i]; h.has(p.From, p.FromNIC) || h.has(p.To, p.ToNIC) {
+	for h := range lists.Each(r.SlowHosts) {
+		if h.has(p.From, p.FromNIC) || h.has(p.To, p.ToNIC) {
 			if h.Holds() {
 				return false
 			}

@@ -112,7 +112,8 @@ func Compare(old, cur []*Saved, tol Tolerance) (*Comparison, error) {
 		f := Compared{Bytes: k.bytes, Over: k.over, Hosts: k.hosts, Figure: k.figure}
 		middles, shares := f.measure(was.values(k), is.values(k), f.most(tol))
 		medians.add(normalScores(middles))
-		if bad := notZero(shares); bad > 0 && allNew(len(old), len(cur), min(bad, len(cur))) <= levelSlow {
+		bad := lists.Count(shares, func(s *float64) bool { return *s != 0 })
+		if bad > 0 && allNew(len(old), len(cur), min(bad, len(cur))) <= levelSlow {
 			slow.add(shares)
 			tested = append(tested, i)
 			c.Level = levelBeside
@@ -138,15 +139,6 @@ func Compare(old, cur []*Saved, tol Tolerance) (*Comparison, error) {
 		}
 	}
 	return c, nil
-}
-
-func notZero(list []float64) (n int) {
-	for _, v := range list {
-		if v != 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // bad returns how bad a value is: a logarithm, so that differences are ratios.
@@ -272,8 +264,8 @@ func (c *Comparison) Print(w io.Writer) error {
 		if f.Verdict == same || f.Verdict == tooFew {
 			change = "~"
 		}
-		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.4f n=%d+%d)", label, f.label(), columns[f.Figure], f.Old.text(unit),
-			f.New.text(unit), change, f.P, f.Old.Runs, f.New.Runs)
+		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.4f n=%d+%d)", label, f.label(), columns[f.Figure],
+			f.Old.text(unit), f.New.text(unit), change, f.P, f.Old.Runs, f.New.Runs)
 		if f.Old.Slow+f.New.Slow > 0 {
 			line += fmt.Sprintf("  slow: %d of %d, %d of %d", f.Old.Slow, f.Old.Rounds, f.New.Slow, f.New.Rounds)
 			if f.PSlow != nil {

@@ -20,8 +20,6 @@ const (
 	mostVerdicts = 20 // of a kind
 	mostWorst    = 10
 	mostListed   = 32 // hosts whose pairs are listed one by one
-	longestText  = 64 // runes of a host's name in a table
-	longestError = 300
 )
 
 // view has the parts of a page that show a mesh.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -123,13 +122,6 @@ func (v *view) lostHosts(without map[string]int) {
 			v.add(kind, "", fmt.Sprintf("%d more hosts", n-mostVerdicts))
 		}
 	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (v *view) add(what, host, why string) { v.Verdicts = append(v.Verdicts, finding{what, host, why}) }
@@ -308,47 +300,4 @@ func (v *view) hosts(medians [2]float64) {
 	}
 	rank := func(h hostRow) int { return 2*btoi(h.Bad) + btoi(h.Says == unknownHost) }
 	slices.SortStableFunc(v.Hosts, func(a, b hostRow) int { return rank(b) - rank(a) })
-}
-
-// distance returns the distance of v from the median in words.
-func distance(v, median float64) string {
-	switch {
-	case v <= 0 || !(median > 0):
-		return ""
-	case v >= 4*median:
-		return "×" + plot.Number(math.Round(10*v/median)/10)
-	case 10*v <= median: // percents of all of them look alike
-		return "÷" + plot.Number(math.Round(10*median/v)/10)
-	}
-	percent := math.Round(100 * (v/median - 1))
-	if percent == 0 {
-		return "±0 %"
-	}
-	return strings.Replace(fmt.Sprintf("%+.0f %%", percent), "-", "−", 1)
-}
-
-// name is a host's name for a table.
-func name(s string) string { return cut(printable.Message(s), longestText) }
-
-func cut(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most/2]) + "…" + string(r[len(r)-most/2+1:])
-	}
-	return s
-}
-
-// grouped prints a number with commas.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return grouped(n) + " " + many
 }

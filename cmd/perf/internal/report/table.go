@@ -340,8 +340,8 @@ func (t Table) usage(u *measure.Usage) {
 
 // Notes lists what a reader of the figures has to know.
 func Notes(res *engine.Result) []string {
-	notes := words(res.Setup.Local.Software, res.Setup.Place.Note, when(res.Ahead > 0, "the first message of each size "+
-		"is not in the latencies: a peer of perftest first measures its processor's clock"))
+	notes := words(res.Setup.Local.Software, res.Setup.Place.Note, when(res.Ahead > 0, "the first message of each "+
+		"size is not in the latencies: a peer of perftest first measures its processor's clock"))
 	return append(notes, res.Used.Notes()...)
 }
 
