@@ -1,4 +1,4 @@
-// Package lists has what the packages do with lists, besides slices.
+// Package lists has what the packages do with lists and values, besides slices and cmp.
 package lists
 
 import "iter"
@@ -12,6 +12,14 @@ func Each[T any](list []T) iter.Seq[*T] {
 			}
 		}
 	}
+}
+
+// When returns a value under a condition, else the zero value.
+func When[T any](is bool, value T) (zero T) {
+	if is {
+		return value
+	}
+	return zero
 }
 
 // Map returns what of makes of each element.

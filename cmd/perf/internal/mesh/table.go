@@ -30,14 +30,9 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	r.measured(w)
 	for _, f := range Figures {
 		if len(r.Hosts) <= mostMatrix || whole {
-			title := "Bandwidth in Gb/s, from the host of the row to that of the column"
-			if f.Worse > 0 {
-				title = "Median latency in us"
-			}
-			if r.many {
-				title += ", of the worst pair of NICs"
-			}
-			r.matrix(w, title+":", f)
+			r.matrix(w, f.Title+" in "+f.Unit+
+				lists.When(f.Worse < 0, ", from the host of the row to that of the column")+
+				lists.When(r.many, ", of the worst pair of NICs")+":", f)
 		} else {
 			r.distribution(w, f)
 		}
@@ -45,13 +40,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 	}
 	for h := range lists.Each(r.SlowHosts) {
 		f := figureOf(h.Figure)
-		what, all := "host", "hosts"
-		if h.NIC != "" {
-			what = "NIC"
-		}
-		if r.many {
-			all = "NICs"
-		}
+		what, all := cmp.Or(lists.When(h.NIC != "", "NIC"), "host"), cmp.Or(lists.When(r.many, "NICs"), "hosts")
 		fmt.Fprintf(w, "slow %s %s, where it %s: median %.4g %s, that of the %s is %.4g%s\n", what,
 			named(h.Host, h.NIC), h.Part, h.Value/f.Per, f.Unit, all, h.Median/f.Per, h.said(f.Per))
 	}
@@ -138,13 +127,11 @@ func (r *Result) rails(w io.Writer, f Figure) {
 
 // said returns the outcome of another look.
 func (a Again) said(per float64) string {
-	switch {
-	case a.Confirmed == nil:
+	if a.Confirmed == nil {
 		return ""
-	case *a.Confirmed:
-		return fmt.Sprintf("; alone %.4g, good ones %.4g: confirmed", a.Value/per, a.Control/per)
 	}
-	return fmt.Sprintf("; alone %.4g, good ones %.4g: not confirmed", a.Value/per, a.Control/per)
+	return fmt.Sprintf("; alone %.4g, good ones %.4g: %sconfirmed", a.Value/per, a.Control/per,
+		lists.When(!*a.Confirmed, "not "))
 }
 
 // groups writes which groups nothing but their figures shows, and what the mesh could have found.
@@ -163,10 +150,7 @@ func (r *Result) groups(w io.Writer) {
 					g.NICs, g.Median/f.Per, f.Unit, printable.Message(roster.Fold(g.Hosts)))
 			}
 		}
-		change := "a loss of"
-		if f.Worse > 0 {
-			change = "a rise by"
-		}
+		change := cmp.Or(lists.When(f.Worse > 0, "a rise by"), "a loss of")
 		if least > 0 {
 			fmt.Fprintf(w, "%s: %s %.0f%% would have shown in 95%% of runs\n", f.Title, change, math.Ceil(100*least))
 		}

@@ -199,8 +199,8 @@ func partsOf(parts []measure.Interval) (docs []partDoc) {
 	for p := range lists.Each(parts) {
 		known := p.Sent == nil || p.Received != nil
 		docs = append(docs, partDoc{Start: p.Start, Seconds: p.Seconds, Margin: p.Margin, Messages: p.Messages,
-			Sent: flowOf(p.Sent), Received: flowOf(p.Received), Bits: when(known, &p.BitsPerSecond),
-			Rate: when(known, &p.MessagesPerSecond)})
+			Sent: flowOf(p.Sent), Received: flowOf(p.Received), Bits: lists.When(known, &p.BitsPerSecond),
+			Rate: lists.When(known, &p.MessagesPerSecond)})
 	}
 	return docs
 }
@@ -229,14 +229,14 @@ func (o *Outcome) size(r *measure.Size) any {
 	}
 	if r.Lat != nil {
 		return latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat, Samples: r.Samples, shares: parts,
-			Histogram: when(o.Histogram, r.Buckets)}
+			Histogram: lists.When(o.Histogram, r.Buckets)}
 	}
 	s := bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost,
 		There: r.LostThere, bwDoc: *bwOf(r.BW), Sent: flowOf(r.Sent), Received: flowOf(r.Received), ByPeer: r.ByPeer,
 		Parts:       partsOf(r.Parts),
 		SendSpacing: spacingOf(r.SendSpacing), RecvSpacing: spacingOf(r.RecvSpacing), shares: parts,
-		Start:   when(!r.ByPeer, &r.Start), // a peer does not send when it began
-		Seconds: when(r.Seconds > 0 || !r.ByPeer, &r.Seconds)}
+		Start:   lists.When(!r.ByPeer, &r.Start), // a peer does not send when it began
+		Seconds: lists.When(r.Seconds > 0 || !r.ByPeer, &r.Seconds)}
 	for i := range r.Ports {
 		s.Ports = append(s.Ports, bwOf(&r.Ports[i]))
 	}
@@ -254,7 +254,7 @@ func bwOf(b *measure.Bandwidth) *bwDoc {
 	if b == nil {
 		return nil
 	}
-	known := func(v *float64) *float64 { return when(*v > 0, v) }
+	known := func(v *float64) *float64 { return lists.When(*v > 0, v) }
 	return &bwDoc{known(&b.BitsPerSecond), known(&b.PeakBitsPerSecond), known(&b.MessagesPerSecond)}
 }
 
@@ -274,8 +274,8 @@ func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
 	}
 	return &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
 			Rate: l.RateGbps * 1e9, DataPath: l.DataPath, Native: l.Native, MTU: l.MTU, LID: l.LID, GID: l.GID,
-			GIDIndex: when(l.GIDIndex >= 0, &l.GIDIndex), Software: l.Software != "", NUMANodes: pl.Nodes,
-			NUMANode: when(pl.Node >= 0 && pl.Nodes > 0, &pl.Node), CPUs: hostfacts.FormatCPUs(pl.CPUs),
+			GIDIndex: lists.When(l.GIDIndex >= 0, &l.GIDIndex), Software: l.Software != "", NUMANodes: pl.Nodes,
+			NUMANode: lists.When(pl.Node >= 0 && pl.Nodes > 0, &pl.Node), CPUs: hostfacts.FormatCPUs(pl.CPUs),
 			Pinned: pl.Pinned},
 		&peerDoc{Address: s.PeerAddress, Version: s.PeerVersion, Ours: s.PeerOurs, LID: s.PeerLID, GID: s.PeerGID}
 }
@@ -306,16 +306,17 @@ func (o *Outcome) JSON(w io.Writer) error {
 			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role(c.Connects()).String(),
 			Connection: c.Transport.String(), RDMACM: c.Peer.RDMACM, CMExchange: c.Peer.CMExchange,
 			Bidirectional: c.Load.Bidirectional, Reversed: c.Load.Reversed, AllSizes: c.Load.All,
-			Rounds: when(c.Load.Rounds > 1, c.Load.Rounds), Iterations: when(!c.Load.Infinite, c.Load.Iters),
-			Duration: c.Load.Duration.Seconds(), Margin: max(c.Load.Margin, 0).Seconds(),
-			QPs: c.Queues.QPs, DualPort: c.Link.DualPort, Threads: when(c.Queues.Threads > 1, c.Queues.Threads),
+			Rounds:     lists.When(c.Load.Rounds > 1, c.Load.Rounds),
+			Iterations: lists.When(!c.Load.Infinite, c.Load.Iters),
+			Duration:   c.Load.Duration.Seconds(), Margin: max(c.Load.Margin, 0).Seconds(),
+			QPs: c.Queues.QPs, DualPort: c.Link.DualPort, Threads: lists.When(c.Queues.Threads > 1, c.Queues.Threads),
 			TxDepth: c.Queues.TxDepth, RxDepth: c.Queues.RxDepth, PostList: c.Queues.PostList,
 			CQMod: c.Queues.CQMod, Inline: max(res.Setup.Local.Inline, 0), Events: c.Queues.Events,
 			Infinite: c.Load.Infinite, Hardware: rate.Hardware, MRPerQP: c.Queues.MRPerQP, WarmUp: c.Load.WarmUp,
 			Gap: float64(c.Load.Gap), Memory: c.Memory.Kind.String(), OnDemand: c.Memory.OnDemand,
-			NullMR: c.Memory.Null, Relaxed: c.Relaxed(), Atomic: when(c.Verb == wire.Atomic, c.Atomic.String()),
-			OutReads:   when(c.Verb.Fetches(), res.Setup.OutReads),
-			LatencyDef: when(c.Metric == wire.Latency, c.Report.LatencyDef.String()),
+			NullMR: c.Memory.Null, Relaxed: c.Relaxed(), Atomic: lists.When(c.Verb == wire.Atomic, c.Atomic.String()),
+			OutReads:   lists.When(c.Verb.Fetches(), res.Setup.OutReads),
+			LatencyDef: lists.When(c.Metric == wire.Latency, c.Report.LatencyDef.String()),
 		},
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
 		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res), Warnings: o.Warnings,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -20,7 +21,7 @@ func Layer(w io.Writer, o *layer.Options, res *layer.Result) {
 		fmt.Fprintln(w, "  options  the client's")
 	} else {
 		fmt.Fprintf(w, "  options  connections %d%s\n", o.Conns,
-			when(o.Rounds > 1, fmt.Sprintf(", medians of %d alternating rounds", o.Rounds)))
+			lists.When(o.Rounds > 1, fmt.Sprintf(", medians of %d alternating rounds", o.Rounds)))
 	}
 	var memory []string
 	lat := false

@@ -119,7 +119,7 @@ func (f *pairFigure) says(p *mesh.PairResult, pair plot.Pair, median float64) st
 		return "not measured"
 	}
 	return plot.Number(pair.Value) + " " + f.unit + ", " + distance(pair.Value, median) + " from the median" +
-		when(pair.Level == plot.Slow, " (slow)")
+		lists.When(pair.Level == plot.Slow, " (slow)")
 }
 
 // unmeasured reports whether a pair has an error that says nothing about the pair.

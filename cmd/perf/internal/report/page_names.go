@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -19,13 +20,15 @@ func (n Named) traits() []string {
 	if i := strings.LastIndexByte(peer, ':'); i > 0 && strings.Count(peer, ":") == 1 {
 		peer = peer[:i]
 	}
-	count := func(k int, of string) string { return when(k > 0, fmt.Sprint(k, " ", of)+when(k > 1, "s")) }
-	depth := func(of string, k int) string { return when(k > 0, fmt.Sprintf("%s %d", of, k)) }
-	prefixed := func(prefix, s string) string { return when(s != "", prefix+s) }
+	count := func(k int, of string) string {
+		return lists.When(k > 0, fmt.Sprint(k, " ", of)+lists.When(k > 1, "s"))
+	}
+	depth := func(of string, k int) string { return lists.When(k > 0, fmt.Sprintf("%s %d", of, k)) }
+	prefixed := func(prefix, s string) string { return lists.When(s != "", prefix+s) }
 	return []string{strings.TrimSpace(t.Verb + " " + t.Metric), t.Connection,
-		cmp.Or(when(t.Bidirectional, "both directions"), "one direction"), count(t.QPs, "queue pair"),
+		cmp.Or(lists.When(t.Bidirectional, "both directions"), "one direction"), count(t.QPs, "queue pair"),
 		count(t.Threads, "thread"), depth("send depth", t.TxDepth), depth("post list", t.PostList),
-		cmp.Or(when(t.Events, "events"), "polling"), t.Memory, cmp.Or(when(t.RDMACM, "rdma_cm"), "sockets"),
+		cmp.Or(lists.When(t.Events, "events"), "polling"), t.Memory, cmp.Or(lists.When(t.RDMACM, "rdma_cm"), "sockets"),
 		l.Device, depth("MTU", l.MTU), prefixed("data path ", l.DataPath), prefixed("firmware ", l.Firmware),
 		prefixed("on ", host.Name), prefixed("to ", peer), prefixed("Linux ", host.Kernel), n.Program}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -80,28 +81,28 @@ func stockInfoOf(p *plan.Plan, s *session.Setup) stockInfo {
 	l, q, both := &s.Local, &p.Queues, p.Load.Bidirectional
 	inline := max(l.Inline, 0)
 	return stockInfo{Test: strings.Join(stockWords(p), "_"),
-		Events:    when(q.Events, fmt.Sprintf("Using_%s_comp%d", l.Device, q.Vector)),
-		Multicast: when(p.Multicast, "on_UD"), DualPort: onOff(p.Link.DualPort), Device: l.Device, QPs: p.Ends(),
-		Transport: cmp.Or(when(l.IWARP, "IW"), "IB"), Conn: p.Transport.String(),
+		Events:    lists.When(q.Events, fmt.Sprintf("Using_%s_comp%d", l.Device, q.Vector)),
+		Multicast: lists.When(p.Multicast, "on_UD"), DualPort: onOff(p.Link.DualPort), Device: l.Device, QPs: p.Ends(),
+		Transport: cmp.Or(lists.When(l.IWARP, "IW"), "IB"), Conn: p.Transport.String(),
 		SRQ: onOff(q.UseSRQ || p.Transport.OneWay()), Relaxed: onOff(p.Relaxed()),
-		TxDepth:  when(p.Client() || both, q.TxDepth),
-		PostList: when(q.PostList > 1, q.PostList), RecvList: when(q.RecvList > 1, q.RecvList),
-		RxDepth: when(p.Verb.Consumes() && (!p.Client() || both), q.RxDepth),
-		CQMod:   when(p.Bandwidth(), q.CQMod), MTU: l.MTU,
-		Link:     cmp.Or(when(l.LinkLayer == ibv.LinkInfiniBand.String(), "IB"), l.LinkLayer),
-		GIDIndex: when(l.GIDIndex >= 0, &l.GIDIndex), Inline: when(!p.Verb.Fetches(), &inline),
-		OutReads: when(p.Verb.Fetches(), s.OutReads), CM: onOff(p.Peer.RDMACM),
-		Exchange: cmp.Or(when(p.ByCM(), "rdma_cm"), "Ethernet"),
-		TOS:      when(p.Peer.RDMACM && p.Link.TClass != 0, &p.Link.TClass)}
+		TxDepth:  lists.When(p.Client() || both, q.TxDepth),
+		PostList: lists.When(q.PostList > 1, q.PostList), RecvList: lists.When(q.RecvList > 1, q.RecvList),
+		RxDepth: lists.When(p.Verb.Consumes() && (!p.Client() || both), q.RxDepth),
+		CQMod:   lists.When(p.Bandwidth(), q.CQMod), MTU: l.MTU,
+		Link:     cmp.Or(lists.When(l.LinkLayer == ibv.LinkInfiniBand.String(), "IB"), l.LinkLayer),
+		GIDIndex: lists.When(l.GIDIndex >= 0, &l.GIDIndex), Inline: lists.When(!p.Verb.Fetches(), &inline),
+		OutReads: lists.When(p.Verb.Fetches(), s.OutReads), CM: onOff(p.Peer.RDMACM),
+		Exchange: cmp.Or(lists.When(p.ByCM(), "rdma_cm"), "Ethernet"),
+		TOS:      lists.When(p.Peer.RDMACM && p.Link.TClass != 0, &p.Link.TClass)}
 }
 
 // stockWords is perftest's name of a test.
 func stockWords(p *plan.Plan) []string {
-	verb := map[wire.Verb]string{wire.Send: "Send" + when(p.Queues.SendImm, "_imm"), wire.Write: "RDMA_Write",
+	verb := map[wire.Verb]string{wire.Send: "Send" + lists.When(p.Queues.SendImm, "_imm"), wire.Write: "RDMA_Write",
 		wire.WriteImm: "RDMA_Write_imm", wire.Read: "RDMA_Read", wire.Atomic: "Atomic"}[p.Verb]
-	return words(cmp.Or(verb, "Send"), when(p.Verb == wire.Atomic, p.Atomic.String()),
-		when(p.Load.Bidirectional, "Bidirectional"), when(p.Queues.PostList > 1, "Post_List"),
-		cmp.Or(when(p.Bandwidth(), "BW"), "Latency"), when(p.Multicast, "Multicast"), "Test")
+	return words(cmp.Or(verb, "Send"), lists.When(p.Verb == wire.Atomic, p.Atomic.String()),
+		lists.When(p.Load.Bidirectional, "Bidirectional"), lists.When(p.Queues.PostList > 1, "Post_List"),
+		cmp.Or(lists.When(p.Bandwidth(), "BW"), "Latency"), lists.When(p.Multicast, "Multicast"), "Test")
 }
 
 // figure is a number of perftest's object, or null.

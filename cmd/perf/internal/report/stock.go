@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -40,7 +41,7 @@ func (t Stock) table() Table { return Table{W: t.Diag, Plan: t.Plan} }
 func (t Stock) printf(format string, a ...any) { fmt.Fprintf(t.W, format, a...) }
 
 func (t Stock) rule() {
-	t.printf("%s\n", cmp.Or(when(t.Plan.Report.PerPort, rulePerPort), rule))
+	t.printf("%s\n", cmp.Or(lists.When(t.Plan.Report.PerPort, rulePerPort), rule))
 }
 
 // Begin prints what perftest prints before there is a peer.

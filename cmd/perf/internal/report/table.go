@@ -77,8 +77,9 @@ func (t Table) Rails(rails []engine.Rail) {
 // kind prints which test it is.
 func (t Table) kind() {
 	p := t.Plan
-	fmt.Fprintf(t.W, "%s %s%s%s, %s, %s\n", p.Verb, p.Metric, when(p.Load.Bidirectional, ", both directions"),
-		when(p.Load.Reversed, ", reversed"), p.Transport, role(p.Connects()))
+	fmt.Fprintf(t.W, "%s %s%s%s, %s, %s\n", p.Verb, p.Metric,
+		lists.When(p.Load.Bidirectional, ", both directions"), lists.When(p.Load.Reversed, ", reversed"), p.Transport,
+		role(p.Connects()))
 }
 
 // end prints the two ends of a connection.
@@ -115,8 +116,9 @@ func (t Table) end(s session.Setup) {
 
 func device(l session.Side) string {
 	return fmt.Sprintf("%s port %d, %s, mtu %d", printable.Name(l.Device), l.Port, l.LinkLayer, l.MTU) +
-		when(l.RateGbps > 0, fmt.Sprintf(", %g Gb/s", l.RateGbps)) +
-		when(l.DataPath != "", ", data path "+strings.ToLower(l.DataPath)) + when(l.Native, ", native control path")
+		lists.When(l.RateGbps > 0, fmt.Sprintf(", %g Gb/s", l.RateGbps)) +
+		lists.When(l.DataPath != "", ", data path "+strings.ToLower(l.DataPath)) +
+		lists.When(l.Native, ", native control path")
 }
 
 // options names what shapes the figures.
@@ -164,7 +166,7 @@ func options(p *plan.Plan, s session.Setup) string {
 }
 
 // unitOf is that of bandwidths.
-func unitOf(p *plan.Plan) string { return cmp.Or(when(p.Report.Gbits, "Gb/sec"), "MiB/sec") }
+func unitOf(p *plan.Plan) string { return cmp.Or(lists.When(p.Report.Gbits, "Gb/sec"), "MiB/sec") }
 
 func (t Table) columns() {
 	if t.Plan.Metric == wire.Latency {
@@ -210,7 +212,7 @@ func (t Table) spacing(what string, s *measure.SpacingSummary) {
 	fmt.Fprintf(t.W, "%10s between completions of what was %s, %d times by the adapter's clock [usec]:\n%10s min %s, "+
 		"p50 %s, p99 %s, p99.9 %s, max %s, mean %s", "", what, s.Count, "", micros(s.Min), percentile(s.P50),
 		percentile(s.P99), percentile(s.P999), micros(s.Max), micros(s.Mean))
-	fmt.Fprintln(t.W, when(s.Behind > 0, fmt.Sprintf("; %d out of order", s.Behind)))
+	fmt.Fprintln(t.W, lists.When(s.Behind > 0, fmt.Sprintf("; %d out of order", s.Behind)))
 }
 
 // figure prints the one that was asked for, a dash if it is not known.
@@ -288,8 +290,8 @@ func (t Table) Interval(size uint64, i measure.Interval) {
 		}
 		return
 	}
-	t.bandwidth(size, i.Messages, &b, fmt.Sprintf("  in %.1f s%s%s", i.Seconds, when(i.Margin, ", margin"),
-		when(i.Rail != "", ", "+printable.Name(i.Rail))))
+	t.bandwidth(size, i.Messages, &b, fmt.Sprintf("  in %.1f s%s%s", i.Seconds, lists.When(i.Margin, ", margin"),
+		lists.When(i.Rail != "", ", "+printable.Name(i.Rail))))
 	t.directions(i.Sent, i.Received)
 }
 
@@ -304,7 +306,7 @@ func (t Table) Footer(res *engine.Result, _ error) {
 	}
 	if n := len(res.Sizes); n > 0 && res.Sizes[n-1].ByPeer {
 		fmt.Fprintln(t.W, "as the client measured it"+
-			when(t.Plan.Sweep(), "; of all sizes it reports the last one"))
+			lists.When(t.Plan.Sweep(), "; of all sizes it reports the last one"))
 	}
 	if c := t.Plan; c.Verb.Fetches() && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
 		fmt.Fprintln(t.W, "the client measures, and does not report")
@@ -332,7 +334,8 @@ func (t Table) usage(u *measure.Usage) {
 		fmt.Fprintln(t.W, "counters: none of the port rose")
 		return
 	}
-	fmt.Fprintln(t.W, cmp.Or(when(t.Plan.Report.CounterNames != nil, "counters rose by:"), "counters that rose:"))
+	asked := t.Plan.Report.CounterNames != nil
+	fmt.Fprintln(t.W, cmp.Or(lists.When(asked, "counters rose by:"), "counters that rose:"))
 	for _, name := range slices.Sorted(maps.Keys(u.Counters)) {
 		fmt.Fprintf(t.W, "  %-34s %d\n", printable.Name(name), u.Counters[name])
 	}
@@ -340,8 +343,8 @@ func (t Table) usage(u *measure.Usage) {
 
 // Notes lists what a reader of the figures has to know.
 func Notes(res *engine.Result) []string {
-	notes := words(res.Setup.Local.Software, res.Setup.Place.Note, when(res.Ahead > 0, "the first message of each "+
-		"size is not in the latencies: a peer of perftest first measures its processor's clock"))
+	notes := words(res.Setup.Local.Software, res.Setup.Place.Note, lists.When(res.Ahead > 0, "the first message of "+
+		"each size is not in the latencies: a peer of perftest first measures its processor's clock"))
 	return append(notes, res.Used.Notes()...)
 }
 
