@@ -1,4 +1,4 @@
-// Package lists has what the packages do with lists, besides slices.
+// Package lists has what the packages do with lists and values, besides slices and cmp.
 package lists
 
 import "iter"
@@ -14,6 +14,14 @@ func Each[T any](list []T) iter.Seq[*T] {
 	}
 }
 
+// When returns a value under a condition, else the zero value.
+func When[T any](is bool, value T) (zero T) {
+	if is {
+		return value
+	}
+	return zero
+}
+
 // Map returns what of makes of each element.
 func Map[T, U any](list []T, of func(T) U) []U {
 	var out []U
@@ -21,6 +29,16 @@ func Map[T, U any](list []T, of func(T) U) []U {
 		out = append(out, of(e))
 	}
 	return out
+}
+
+// Count returns how many elements are as is says.
+func Count[T any](list []T, is func(*T) bool) (n int) {
+	for e := range Each(list) {
+		if is(e) {
+			n++
+		}
+	}
+	return n
 }
 
 // Groups returns the elements that have the same key, in the order of the first ones.

@@ -127,7 +127,7 @@ func TestConfirmControls(t *testing.T) {
 			confirmed, tests := 0, 0
 			for trial := range trials {
 				r := rand.New(rand.NewPCG(uint64(trial), 3))
-				res := &Result{SlowHosts: []SlowHost{{Host: "s", Part: parts[0], Figure: figuresOfPair[0].name,
+				res := &Result{SlowHosts: []SlowHost{{Host: "s", Part: parts[0], Figure: Figures[0].Key,
 					Value: 200e9, Median: 270e9}}}
 				c := &second{coordinator: &coordinator{Config: Config{Outliers: Outliers{5, 0.1}}, res: res},
 					closed: map[int]bool{}}

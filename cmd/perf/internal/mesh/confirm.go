@@ -22,14 +22,6 @@ const (
 	sure = 1e-4
 )
 
-// factor is by how much a figure is worse than its median.
-func factor(name string, value, median float64) float64 {
-	if name == figuresOfPair[0].name {
-		return median / value
-	}
-	return value / median
-}
-
 // peers has the groups that NICs share if they are compared, one for each figure; -1: they have no figure.
 type peers [2]int
 
@@ -67,7 +59,7 @@ func (m *coordinator) confirm(sheets []*sheet) {
 	c := m.second(sheets)
 	rank := map[string]float64{}
 	for s := range lists.Each(m.res.SlowHosts) {
-		rank[s.Host] = max(rank[s.Host], factor(s.Figure, s.Value, s.Median))
+		rank[s.Host] = max(rank[s.Host], figureOf(s.Figure).Factor(s.Value, s.Median))
 	}
 	var suspects []int
 	for _, at := range m.present {
@@ -205,7 +197,7 @@ func (c *second) pairs() {
 		}
 	}
 	slices.SortStableFunc(others, func(a, b *SlowPair) int {
-		return cmp.Compare(factor(b.Figure, b.Value, b.Median), factor(a.Figure, a.Value, a.Median))
+		return cmp.Compare(figureOf(b.Figure).Factor(b.Value, b.Median), figureOf(a.Figure).Factor(a.Value, a.Median))
 	})
 	at := map[[4]string]*PairResult{}
 	for p := range lists.Each(c.res.Pairs) {
@@ -267,20 +259,20 @@ func (c *second) run() {
 
 // compare compares what was measured again with the controls.
 func (c *second) compare(look int) {
-	for _, f := range figuresOfPair {
+	for _, f := range Figures {
 		control := map[[2]peers][]float64{}
 		for k := range c.ran {
-			if r := &c.ran[k]; r.control && f.of(&r.PairResult) > 0 && !r.starved() {
-				control[r.class] = append(control[r.class], f.of(&r.PairResult))
+			if r := &c.ran[k]; r.control && f.Of(&r.PairResult) > 0 && !r.starved() {
+				control[r.class] = append(control[r.class], f.Of(&r.PairResult))
 			}
 		}
 		for k := range c.res.SlowHosts {
-			if s := &c.res.SlowHosts[k]; s.Figure == f.name && !c.closed[k] {
+			if s := &c.res.SlowHosts[k]; s.Figure == f.Key && !c.closed[k] {
 				c.closed[k] = c.host(s, f, control) || look == mostLooks-1
 			}
 		}
 		for k := range c.res.SlowPairs {
-			if s := &c.res.SlowPairs[k]; s.Figure == f.name && s.Confirmed == nil && !c.res.explains(s) {
+			if s := &c.res.SlowPairs[k]; s.Figure == f.Key && s.Confirmed == nil && !c.res.explains(s) {
 				c.onePair(s, f, control)
 			}
 		}
@@ -288,19 +280,19 @@ func (c *second) compare(look int) {
 }
 
 // host compares a slow host or NIC with the controls, and reports whether another look is of no use.
-func (c *second) host(s *SlowHost, f figure, control map[[2]peers][]float64) (over bool) {
+func (c *second) host(s *SlowHost, f Figure, control map[[2]peers][]float64) (over bool) {
 	var raw, its, others []float64 // the latter two as logarithms, from the middle of the controls
 	classes := map[[2]peers]float64{}
 	for r := range lists.Each(c.ran) {
 		takesPart := s.Part == parts[0] && s.has(r.From, r.FromNIC) || s.Part == parts[1] && s.has(r.To, r.ToNIC)
-		if x := f.of(&r.PairResult); x > 0 && takesPart && !r.control && !r.starved() && len(control[r.class]) > 0 {
+		if x := f.Of(&r.PairResult); x > 0 && takesPart && !r.control && !r.starved() && len(control[r.class]) > 0 {
 			if _, ok := classes[r.class]; !ok {
 				classes[r.class] = Median(control[r.class])
 				for _, y := range control[r.class] {
-					others = append(others, f.worse*math.Log(classes[r.class]/y))
+					others = append(others, f.Worse*math.Log(classes[r.class]/y))
 				}
 			}
-			raw, its = append(raw, x), append(its, f.worse*math.Log(classes[r.class]/x))
+			raw, its = append(raw, x), append(its, f.Worse*math.Log(classes[r.class]/x))
 		}
 	}
 	if its == nil {
@@ -327,15 +319,15 @@ func some(v []float64) []float64 {
 }
 
 // onePair compares a slow pair with the controls.
-func (c *second) onePair(s *SlowPair, f figure, control map[[2]peers][]float64) {
+func (c *second) onePair(s *SlowPair, f Figure, control map[[2]peers][]float64) {
 	for r := range lists.Each(c.ran) {
-		x := f.of(&r.PairResult)
+		x := f.Of(&r.PairResult)
 		if r.control || r.starved() || !(x > 0) || s.key() != r.key() || len(control[r.class]) < fewest {
 			continue
 		}
 		middle := Median(control[r.class])
 		d := lists.Map(control[r.class], func(y float64) float64 { return math.Log(y / middle) })
-		yes := f.worse*math.Log(x/middle) > max(c.Outliers.least(f), c.Outliers.Deviations*mad(d))
+		yes := f.Worse*math.Log(x/middle) > max(c.Outliers.least(f), c.Outliers.Deviations*mad(d))
 		s.Again = Again{x, middle, &yes}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
@@ -19,12 +20,7 @@ func (m *coordinator) doubt(a *agent.Remote, err error) bool {
 		return false
 	}
 	m.doubts = append(m.doubts, doubted{a, why})
-	same := 0
-	for _, d := range m.doubts {
-		if d.why.Of == why.Of {
-			same++
-		}
-	}
+	same := lists.Count(m.doubts, func(d *doubted) bool { return d.why.Of == why.Of })
 	if same <= m.roster.Say(why.Others) {
 		return true
 	}

@@ -356,7 +356,7 @@ func (m *coordinator) missing() {
 	steps := m.steps()
 	own := m.fault.first()
 	for _, h := range m.roster.Missing() {
-		l := LostHost{Host: h.String(), Kind: Absent, Error: "it did not come" + steps}
+		l := LostHost{Host: h, Kind: Absent, Error: "it did not come" + steps}
 		if own != nil {
 			l.Kind, l.Error = Unasked, own.Error()
 		}

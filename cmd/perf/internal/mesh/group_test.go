@@ -131,7 +131,7 @@ func TestGroups(t *testing.T) {
 		r.judge(Outliers{Deviations: 5, Share: 0.1})
 		var got []string
 		for _, s := range r.SlowHosts {
-			if n := endName(s.Host, s.NIC); !slices.Contains(got, n) && s.Figure == figuresOfPair[0].name {
+			if n := endName(s.Host, s.NIC); !slices.Contains(got, n) && s.Figure == Figures[0].Key {
 				got = append(got, n)
 			}
 		}
@@ -144,7 +144,7 @@ func TestGroups(t *testing.T) {
 		}
 		groups := 0
 		for _, g := range r.Groups {
-			if groups += btoi(g.Figure == figuresOfPair[0].name); g.Shows == 0 && g.NICs > 4 && tt.c.rounds == 0 &&
+			if groups += btoi(g.Figure == Figures[0].Key); g.Shows == 0 && g.NICs > 4 && tt.c.rounds == 0 &&
 				tt.c.hosts > 2 {
 				t.Errorf("%s: nothing shows in %+v", tt.name, g)
 			}
@@ -244,7 +244,7 @@ func TestAlarmsOfAgents(t *testing.T) {
 			p.hall.Close()
 			p.wg.Wait()
 			for _, s := range res.SlowHosts {
-				if s.Host != "n77" || s.NIC != "c" || s.Part != parts[0] && s.Figure == figuresOfPair[0].name ||
+				if s.Host != "n77" || s.NIC != "c" || s.Part != parts[0] && s.Figure == Figures[0].Key ||
 					!s.Holds() {
 					t.Errorf("slow %+v", s)
 				}

@@ -11,16 +11,16 @@ import (
 )
 
 // sheet judges the NICs by a figure of all pairs.
-func (r *Result) sheet(f figure, o Outliers) *sheet {
+func (r *Result) sheet(f Figure, o Outliers) *sheet {
 	s := &sheet{f: f, o: o, middle: map[[2]int]float64{}, limits: shares{}}
 	at := map[end]int{}
 	for i := range r.Pairs {
 		p := &r.Pairs[i]
-		x := f.of(p)
+		x := f.Of(p)
 		if !(x > 0) || math.IsInf(x, 0) || p.starved() {
 			continue
 		}
-		t := test{pair: i, x: x, good: -f.worse * math.Log(x)}
+		t := test{pair: i, x: x, good: -f.Worse * math.Log(x)}
 		for k, name := range []string{p.FromNIC, p.ToNIC} {
 			e := p.end(k)
 			n, ok := at[e]
@@ -35,11 +35,11 @@ func (r *Result) sheet(f figure, o Outliers) *sheet {
 	}
 	s.divide(o)
 	s.center()
-	for g := range s.groups {
-		s.suspect(&s.groups[g])
+	for g := range lists.Each(s.groups) {
+		s.suspect(g)
 	}
-	for g := range s.groups {
-		s.judge(&s.groups[g])
+	for g := range lists.Each(s.groups) {
+		s.judge(g)
 	}
 	return s
 }
@@ -76,7 +76,7 @@ func (s *sheet) center() {
 	}
 	raw := make([][2][]float64, len(s.nics))
 	for t := range lists.Each(s.tests) {
-		t.d = -s.f.worse * math.Log(t.x/s.middle[s.class(t)])
+		t.d = -s.f.Worse * math.Log(t.x/s.middle[s.class(t)])
 		for k, n := range t.nics {
 			p := &s.nics[n].part[k]
 			p.values, raw[n][k] = append(p.values, t.d), append(raw[n][k], t.x)

@@ -80,9 +80,9 @@ func (r *Result) Sort() (good, bad []string) {
 
 // why describes a verdict.
 func (s *SlowHost) why() string {
-	f := scale[s.Figure]
+	f := figureOf(s.Figure)
 	return fmt.Sprintf("%s: %s %.4g %s, the median of its group is %.4g",
-		strings.TrimSpace(s.NIC+" "+s.Part+" slowly"), strings.ToLower(f.title), s.Value/f.per, f.unit, s.Median/f.per)
+		strings.TrimSpace(s.NIC+" "+s.Part+" slowly"), strings.ToLower(f.Title), s.Value/f.Per, f.Unit, s.Median/f.Per)
 }
 
 // unmeasured doubts the hosts with a NIC that has no figures, where it sends or where it receives, or few because the

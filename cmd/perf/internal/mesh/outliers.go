@@ -3,6 +3,8 @@ package mesh
 import (
 	"math"
 	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Outliers defines when a figure is slow: worse than the middle of its equals by more than Share, and by more than
@@ -14,7 +16,7 @@ type Outliers struct {
 }
 
 // least is how far the logarithm of a slow figure is from the middle, at least.
-func (o Outliers) least(f figure) float64 { return f.distance(o.Share) }
+func (o Outliers) least(f Figure) float64 { return f.distance(o.Share) }
 
 // Median returns NaN for no values.
 func Median(v []float64) float64 {
@@ -29,11 +31,7 @@ func Median(v []float64) float64 {
 // mad is the median absolute deviation, scaled so that it is the standard deviation of a normal distribution.
 func mad(v []float64) float64 {
 	m := Median(v)
-	d := make([]float64, len(v))
-	for i := range v {
-		d[i] = math.Abs(v[i] - m)
-	}
-	return 1.4826 * Median(d)
+	return 1.4826 * Median(lists.Map(v, func(x float64) float64 { return math.Abs(x - m) }))
 }
 
 // pool has values of pairs of NICs that are as good as the others: their logarithms, where 0 is the middle and more is
@@ -154,16 +152,16 @@ func below(a, b []float64) float64 {
 }
 
 // distance is how far a figure is from one that is better by a share, as a logarithm.
-func (f figure) distance(share float64) float64 {
-	if f.worse > 0 {
+func (f Figure) distance(share float64) float64 {
+	if f.Worse > 0 {
 		return math.Log1p(share)
 	}
 	return -math.Log1p(-min(share, 1))
 }
 
 // share is the inverse of distance.
-func (f figure) share(distance float64) float64 {
-	if f.worse > 0 {
+func (f Figure) share(distance float64) float64 {
+	if f.Worse > 0 {
 		return math.Expm1(distance)
 	}
 	return -math.Expm1(-distance)

@@ -92,38 +92,21 @@ func (f *fault) first() error {
 
 // cutOff returns when the first host was lost, if all were at about the same time and without a word: then it is this
 // process that lost them.
-func (m *coordinator) cutOff() (first time.Time) {
-	last, came := time.Time{}, 0
+func (m *coordinator) cutOff() time.Time {
+	var at []time.Time
 	for _, h := range m.hosts {
 		if h.agent == nil {
 			continue
 		}
-		came++
 		if h.ctx.Err() == nil || h.lostAt.IsZero() ||
 			!errors.Is(context.Cause(h.ctx), agent.ErrSilent) && !isOwn(context.Cause(h.ctx)) {
 			return time.Time{}
 		}
-		if first.IsZero() || h.lostAt.Before(first) {
-			first = h.lostAt
-		}
-		last = later(last, h.lostAt)
+		at = append(at, h.lostAt)
 	}
-	if came < 2 || last.Sub(first) > 3*m.Beat {
+	slices.SortFunc(at, time.Time.Compare)
+	if len(at) < 2 || at[len(at)-1].Sub(at[0]) > 3*m.Beat {
 		return time.Time{}
 	}
-	return first
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+	return at[0]
 }

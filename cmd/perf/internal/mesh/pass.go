@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"context"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
@@ -28,20 +29,9 @@ type outcome struct {
 // play runs a schedule of the hosts that came until it is over or to pause, and enters each result.
 func (m *coordinator) play(s *schedule.Schedule, pause func() bool, pair func(from, to int) []PairResult,
 	enter func(PairResult)) {
-	done, lost, over := make(chan outcome), make(chan int), make(chan struct{})
-	defer close(over)
+	done, lost := make(chan outcome), make(chan int, len(m.present))
 	for i, at := range m.present {
-		go func() {
-			select {
-			case <-m.hosts[at].ctx.Done():
-			case <-over:
-				return
-			}
-			select {
-			case lost <- i:
-			case <-over:
-			}
-		}()
+		defer context.AfterFunc(m.hosts[at].ctx, func() { lost <- i })()
 	}
 	for running := 0; ; {
 		var begin, skip []schedule.Pair

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -178,28 +179,44 @@ func (l LostHost) String() string {
 	return fmt.Sprintf("%s host %s: %s", l.Kind, printable.Name(l.Host), printable.Message(l.Error))
 }
 
-// figure is one of the two that a pair has.
-type figure struct {
-	name  string
-	worse float64 // 1 where more is worse, else -1
-	of    func(*PairResult) float64
+// Figure is one of the two that a pair has.
+type Figure struct {
+	Key         string // in the JSON object
+	Title, Unit string
+	Per         float64 // of what Of returns, a unit
+	Worse       float64 // 1 where more is worse, else -1
+	Of          func(*PairResult) float64
 }
 
-var figuresOfPair = []figure{
-	{"bandwidth_bits_per_second", -1, func(p *PairResult) float64 { return p.Bits }},
-	{"latency_p50_ns", 1, func(p *PairResult) float64 { return p.P50 }},
+// Figures are the two.
+var Figures = [2]Figure{
+	{"bandwidth_bits_per_second", "Bandwidth", "Gb/s", 1e9, -1, func(p *PairResult) float64 { return p.Bits }},
+	{"latency_p50_ns", "Median latency", "us", 1e3, 1, func(p *PairResult) float64 { return p.P50 }},
+}
+
+// figureOf returns the figure of a key.
+func figureOf(key string) (is Figure) {
+	for _, f := range Figures {
+		if f.Key == key {
+			is = f
+		}
+	}
+	return is
+}
+
+// Factor returns by which factor a value is worse than the median.
+func (f Figure) Factor(value, median float64) float64 {
+	if f.Worse < 0 {
+		return median / value
+	}
+	return value / median
 }
 
 var parts = []string{"sends", "receives"}
 
 // Failed counts the pairs that have no figures.
-func (r *Result) Failed() (n int) {
-	for i := range r.Pairs {
-		if r.Pairs[i].Error != "" {
-			n++
-		}
-	}
-	return n
+func (r *Result) Failed() int {
+	return lists.Count(r.Pairs, func(p *PairResult) bool { return p.Error != "" })
 }
 
 // Rails selects which NICs of two hosts are measured with each other.
@@ -310,10 +327,10 @@ type Group struct {
 	Shows float64 `json:"shows_share,omitempty"`
 }
 
+// The choices.
 const (
 	SameRail Rails = "same" // those of the same name; without a common name, the first with the first and so on
 	AllRails Rails = "all"  // each with each
 )
 
-// The choices.
 func (e end) compare(o end) int { return cmp.Or(e.host-o.host, e.nic-o.nic) }

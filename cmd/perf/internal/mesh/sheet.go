@@ -6,7 +6,7 @@ package mesh
 // NIC is the median of that, over its pairs where it sends, or where it receives. A NIC is slow if its effect is far
 // from those of its group (Outliers), and if its values are so low that they hardly come together by chance (pool).
 type sheet struct {
-	f      figure
+	f      Figure
 	o      Outliers
 	nics   []entry
 	tests  []test

@@ -64,9 +64,7 @@ func (w *watch) during(s agent.Silence) (d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, g := range w.gaps {
-		if o := earlier(g.To, s.To).Sub(later(g.From, s.From)); o > 0 {
-			d += o
-		}
+		d += max(0, min(g.Time(), s.Time(), g.To.Sub(s.From), s.To.Sub(g.From)))
 	}
 	return d
 }

@@ -28,33 +28,21 @@ func (r *Result) JSON(w io.Writer) error {
 // each host that sends; else their distribution and the worst pairs.
 func (r *Result) Text(w io.Writer, whole bool) {
 	r.measured(w)
-	for _, f := range figuresOfPair {
-		s := scale[f.name]
+	for _, f := range Figures {
 		if len(r.Hosts) <= mostMatrix || whole {
-			title := "Bandwidth in Gb/s, from the host of the row to that of the column"
-			if f.worse > 0 {
-				title = "Median latency in us"
-			}
-			if r.many {
-				title += ", of the worst pair of NICs"
-			}
-			r.matrix(w, title+":", f.worse, func(p *PairResult) float64 { return f.of(p) / s.per })
+			r.matrix(w, f.Title+" in "+f.Unit+
+				lists.When(f.Worse < 0, ", from the host of the row to that of the column")+
+				lists.When(r.many, ", of the worst pair of NICs")+":", f)
 		} else {
 			r.distribution(w, f)
 		}
 		r.rails(w, f)
 	}
 	for h := range lists.Each(r.SlowHosts) {
-		s := scale[h.Figure]
-		what, all := "host", "hosts"
-		if h.NIC != "" {
-			what = "NIC"
-		}
-		if r.many {
-			all = "NICs"
-		}
+		f := figureOf(h.Figure)
+		what, all := cmp.Or(lists.When(h.NIC != "", "NIC"), "host"), cmp.Or(lists.When(r.many, "NICs"), "hosts")
 		fmt.Fprintf(w, "slow %s %s, where it %s: median %.4g %s, that of the %s is %.4g%s\n", what,
-			named(h.Host, h.NIC), h.Part, h.Value/s.per, s.unit, all, h.Median/s.per, h.said(s.per))
+			named(h.Host, h.NIC), h.Part, h.Value/f.Per, f.Unit, all, h.Median/f.Per, h.said(f.Per))
 	}
 	ofHost, shown := 0, 0
 	for p := range lists.Each(r.SlowPairs) {
@@ -65,10 +53,10 @@ func (r *Result) Text(w io.Writer, whole bool) {
 		if shown++; shown > worstPairs && len(r.Hosts) > mostMatrix && !whole {
 			continue
 		}
-		s := scale[p.Figure]
+		f := figureOf(p.Figure)
 		from, to := r.side(p.From, p.FromNIC), r.side(p.To, p.ToNIC)
-		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g%s\n", from, to, p.Value/s.per, s.unit,
-			p.Median/s.per, p.said(s.per))
+		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g%s\n", from, to, p.Value/f.Per, f.Unit,
+			p.Median/f.Per, p.said(f.Per))
 	}
 	if shown > worstPairs && len(r.Hosts) > mostMatrix && !whole {
 		fmt.Fprintf(w, "%d slow figures of other pairs are in the JSON object\n", shown-worstPairs)
@@ -105,12 +93,12 @@ func (r *Result) dark(w io.Writer) {
 const mostRails = 16
 
 // rails writes the figures of each rail, if all pairs are of one.
-func (r *Result) rails(w io.Writer, f figure) {
+func (r *Result) rails(w io.Writer, f Figure) {
 	worst, values := map[string]*PairResult{}, map[string][]float64{}
 	for p := range lists.Each(r.Pairs) {
-		if x := f.of(p); x > 0 {
+		if x := f.Of(p); x > 0 {
 			rail := p.FromNIC
-			if values[rail] = append(values[rail], x); worst[rail] == nil || f.worse*(x-f.of(worst[rail])) > 0 {
+			if values[rail] = append(values[rail], x); worst[rail] == nil || f.Worse*(x-f.Of(worst[rail])) > 0 {
 				worst[rail] = p
 			}
 			if p.FromNIC != p.ToNIC {
@@ -124,57 +112,51 @@ func (r *Result) rails(w io.Writer, f figure) {
 	order := slices.SortedFunc(maps.Keys(values), roster.Compare)
 	if n := len(order); n > mostRails {
 		slices.SortStableFunc(order, func(a, b string) int {
-			return cmp.Compare(-f.worse*Median(values[a]), -f.worse*Median(values[b]))
+			return cmp.Compare(-f.Worse*Median(values[a]), -f.Worse*Median(values[b]))
 		})
 		order = order[:mostRails]
 		fmt.Fprintf(w, "The worst %d of %d rails:\n", mostRails, n)
 	}
-	s := scale[f.name]
 	for _, rail := range order {
 		from, to := worst[rail].Ends()
-		fmt.Fprintf(w, "  %s: median %.4g %s, worst %.4g, %s > %s\n", printable.Name(rail), Median(values[rail])/s.per,
-			s.unit, f.of(worst[rail])/s.per, printable.Message(from), printable.Message(to))
+		fmt.Fprintf(w, "  %s: median %.4g %s, worst %.4g, %s > %s\n", printable.Name(rail), Median(values[rail])/f.Per,
+			f.Unit, f.Of(worst[rail])/f.Per, printable.Message(from), printable.Message(to))
 	}
 	fmt.Fprintln(w)
 }
 
 // said returns the outcome of another look.
 func (a Again) said(per float64) string {
-	switch {
-	case a.Confirmed == nil:
+	if a.Confirmed == nil {
 		return ""
-	case *a.Confirmed:
-		return fmt.Sprintf("; alone %.4g, good ones %.4g: confirmed", a.Value/per, a.Control/per)
 	}
-	return fmt.Sprintf("; alone %.4g, good ones %.4g: not confirmed", a.Value/per, a.Control/per)
+	return fmt.Sprintf("; alone %.4g, good ones %.4g: %sconfirmed", a.Value/per, a.Control/per,
+		lists.When(!*a.Confirmed, "not "))
 }
 
 // groups writes which groups nothing but their figures shows, and what the mesh could have found.
 func (r *Result) groups(w io.Writer) {
-	for _, f := range figuresOfPair {
-		s, least, blind := scale[f.name], 0.0, 0
+	for _, f := range Figures {
+		least, blind := 0.0, 0
 		for g := range lists.Each(r.Groups) {
-			if g.Figure != f.name {
+			if g.Figure != f.Key {
 				continue
 			}
 			if least = max(least, g.Shows); g.Shows == 0 {
 				blind += g.NICs
 			}
 			if g.Hosts != nil {
-				fmt.Fprintf(w, "%s: %d NICs are a group, compared among themselves: median %.4g %s, %s\n", s.title,
-					g.NICs, g.Median/s.per, s.unit, printable.Message(roster.Fold(g.Hosts)))
+				fmt.Fprintf(w, "%s: %d NICs are a group, compared among themselves: median %.4g %s, %s\n", f.Title,
+					g.NICs, g.Median/f.Per, f.Unit, printable.Message(roster.Fold(g.Hosts)))
 			}
 		}
-		change := "a loss of"
-		if f.worse > 0 {
-			change = "a rise by"
-		}
+		change := cmp.Or(lists.When(f.Worse > 0, "a rise by"), "a loss of")
 		if least > 0 {
-			fmt.Fprintf(w, "%s: %s %.0f%% would have shown in 95%% of runs\n", s.title, change, math.Ceil(100*least))
+			fmt.Fprintf(w, "%s: %s %.0f%% would have shown in 95%% of runs\n", f.Title, change, math.Ceil(100*least))
 		}
 		if blind > 0 {
 			fmt.Fprintf(w, "%s: of %d NICs no loss would have shown: they have too few pairs or too few equals, or "+
-				"their figures scatter too much\n", s.title, blind)
+				"their figures scatter too much\n", f.Title, blind)
 		}
 	}
 }
@@ -198,35 +180,34 @@ func (r *Result) lost(w io.Writer) {
 }
 
 // distribution writes how the figures of many pairs are spread, and the worst of them.
-func (r *Result) distribution(w io.Writer, f figure) {
+func (r *Result) distribution(w io.Writer, f Figure) {
 	var list []*PairResult
 	for i := range r.Pairs {
-		if f.of(&r.Pairs[i]) > 0 {
+		if f.Of(&r.Pairs[i]) > 0 {
 			list = append(list, &r.Pairs[i])
 		}
 	}
-	s := scale[f.name]
 	if len(list) == 0 {
-		fmt.Fprintf(w, "%s: no pair has a figure\n\n", s.title)
+		fmt.Fprintf(w, "%s: no pair has a figure\n\n", f.Title)
 		return
 	}
 	slices.SortStableFunc(list, func(a, b *PairResult) int {
-		return cmp.Compare(-f.worse*f.of(a), -f.worse*f.of(b)) // the worst first
+		return cmp.Compare(-f.Worse*f.Of(a), -f.Worse*f.Of(b)) // the worst first
 	})
-	at := func(share float64) float64 { return f.of(list[int(share*float64(len(list)-1))]) / s.per }
+	at := func(share float64) float64 { return f.Of(list[int(share*float64(len(list)-1))]) / f.Per }
 	fmt.Fprintf(w, "%s in %s of %d pairs of %d hosts: worst %.4g, 1%% worse than %.4g, 10%% worse than %.4g, "+
-		"median %.4g, best %.4g\n", s.title, s.unit, len(list), len(r.Hosts), at(0), at(0.01), at(0.1), at(0.5), at(1))
+		"median %.4g, best %.4g\n", f.Title, f.Unit, len(list), len(r.Hosts), at(0), at(0.01), at(0.1), at(0.5), at(1))
 	for _, p := range list[:min(worstPairs, len(list))] {
-		fmt.Fprintf(w, "  %10.4g  %s > %s\n", f.of(p)/s.per, r.side(p.From, p.FromNIC), r.side(p.To, p.ToNIC))
+		fmt.Fprintf(w, "  %10.4g  %s > %s\n", f.Of(p)/f.Per, r.side(p.From, p.FromNIC), r.side(p.To, p.ToNIC))
 	}
 	fmt.Fprintln(w)
 }
 
 // before reports whether a result says more of two hosts than another one: a failure, then the worse figure.
-func (p *PairResult) before(o *PairResult, worse float64, value func(*PairResult) float64) bool {
+func (p *PairResult) before(o *PairResult, f Figure) bool {
 	rank := func(p *PairResult) int {
 		switch {
-		case value(p) > 0:
+		case f.Of(p) > 0:
 			return 1
 		case p.Skipped:
 			return 0
@@ -234,11 +215,11 @@ func (p *PairResult) before(o *PairResult, worse float64, value func(*PairResult
 		return 2
 	}
 	a, b := rank(p), rank(o)
-	return a > b || a == 1 && b == 1 && worse*(value(p)-value(o)) > 0
+	return a > b || a == 1 && b == 1 && f.Worse*(f.Of(p)-f.Of(o)) > 0
 }
 
 // matrix has the worst pair of NICs of each two hosts.
-func (r *Result) matrix(w io.Writer, title string, worse float64, value func(*PairResult) float64) {
+func (r *Result) matrix(w io.Writer, title string, f Figure) {
 	width := 4
 	for _, h := range r.Hosts {
 		width = max(width, len(printable.Name(h)))
@@ -251,7 +232,7 @@ func (r *Result) matrix(w io.Writer, title string, worse float64, value func(*Pa
 	at := map[[2]int]*PairResult{}
 	for i := range r.Pairs {
 		p, hosts := &r.Pairs[i], [2]int{r.Pairs[i].from, r.Pairs[i].to}
-		if at[hosts] == nil || p.before(at[hosts], worse, value) {
+		if at[hosts] == nil || p.before(at[hosts], f) {
 			at[hosts] = p
 		}
 	}
@@ -260,8 +241,8 @@ func (r *Result) matrix(w io.Writer, title string, worse float64, value func(*Pa
 		for j := range r.Hosts {
 			cell := "-"
 			if p := at[[2]int{i, j}]; p != nil {
-				if cell = "failed"; value(p) > 0 {
-					cell = fmt.Sprintf("%.4g", value(p))
+				if cell = "failed"; f.Of(p) > 0 {
+					cell = fmt.Sprintf("%.4g", f.Of(p)/f.Per)
 				}
 			}
 			fmt.Fprintf(w, " %8s", cell)

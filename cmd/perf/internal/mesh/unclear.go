@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -51,22 +52,20 @@ func (r *Result) unclear() string {
 	if len(r.Splits) > 0 {
 		said = fmt.Sprintf("the fabric is split in %d sides, ", len(r.Splits[0].Sides))
 	}
-	if n := len(r.BusyHosts); n > 0 {
-		said += fmt.Sprintf("%d hosts had busy CPUs, ", n)
-	}
-	if n := len(r.Untested); n > 0 {
-		said += fmt.Sprintf("%d NICs cannot be tested, ", n)
-	}
-	n := 0
+	return said + several("%d hosts had busy CPUs, ", len(r.BusyHosts)) +
+		several("%d NICs cannot be tested, ", len(r.Untested)) +
+		several("%d hosts were not asked because rdmaperf mesh itself failed, ", r.missing(Unasked))
+}
+
+// several describes how many there are of something, if there are any.
+func several(format string, n int) string { return lists.When(n > 0, fmt.Sprintf(format, n)) }
+
+// missing returns how many hosts are lost in a way.
+func (r *Result) missing(kind string) (n int) {
 	for _, l := range r.LostHosts {
-		if l.Kind == Unasked {
-			n += 1 + l.more
-		}
+		n += lists.When(l.Kind == kind, 1+l.more)
 	}
-	if n > 0 {
-		said += fmt.Sprintf("%d hosts were not asked because rdmaperf mesh itself failed, ", n)
-	}
-	return said
+	return n
 }
 
 // unclearHosts returns the hosts that may be well or not, with the reason why nobody knows.
@@ -102,26 +101,8 @@ func (s *Split) size() (n int) {
 
 // Absences describes how many hosts are not in the figures, or not in all of them.
 func (r *Result) Absences() string {
-	var n [3]int
-	for _, l := range r.LostHosts {
-		if l.Kind == Unasked {
-			continue
-		}
-		n[max(0, slices.Index([]string{Absent, LeftOut, Lost}, l.Kind))] += 1 + l.more
-	}
-	said := fmt.Sprintf("%d hosts were lost", n[2])
-	if n[0] > 0 {
-		said = fmt.Sprintf("%d hosts did not come, %s", n[0], said)
-	}
-	if n := len(r.DarkNICs); n > 0 {
-		what := "NICs reach"
-		if n == 1 {
-			what = "NIC reaches"
-		}
-		said = fmt.Sprintf("%d %s nobody, %s", n, what, said)
-	}
-	if n[1] > 0 {
-		said = fmt.Sprintf("%d hosts were left out, %s", n[1], said)
-	}
-	return r.unclear() + said
+	dark := len(r.DarkNICs)
+	return r.unclear() + several("%d hosts were left out, ", r.missing(LeftOut)) +
+		several(cmp.Or(lists.When(dark == 1, "%d NIC reaches nobody, "), "%d NICs reach nobody, "), dark) +
+		several("%d hosts did not come, ", r.missing(Absent)) + fmt.Sprintf("%d hosts were lost", r.missing(Lost))
 }

@@ -42,7 +42,7 @@ func (m *coordinator) until() {
 
 // excess returns by which factor the least loss that would show is above a limit, of the worst group.
 func (r *Result) excess(limit float64, o Outliers) (worst float64) {
-	for _, f := range figuresOfPair {
+	for _, f := range Figures {
 		s := r.sheet(f, o)
 		for i := range s.groups {
 			if g := &s.groups[i]; len(g.nics) >= fewest {

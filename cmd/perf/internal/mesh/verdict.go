@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // judge sorts the pairs, and names what is slow.
@@ -12,14 +14,14 @@ func (r *Result) judge(o Outliers) (sheets []*sheet) {
 		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.fromNIC, b.fromNIC),
 			cmp.Compare(a.toNIC, b.toNIC))
 	})
-	for _, f := range figuresOfPair {
+	for _, f := range Figures {
 		s := r.sheet(f, o)
 		r.slowPairs(s)
 		for k := range parts {
 			r.slowHosts(s, k)
 		}
-		for i := range s.groups {
-			r.Groups = append(r.Groups, r.describe(s, &s.groups[i]))
+		for g := range lists.Each(s.groups) {
+			r.Groups = append(r.Groups, r.describe(s, g))
 		}
 		sheets = append(sheets, s)
 	}
@@ -29,9 +31,9 @@ func (r *Result) judge(o Outliers) (sheets []*sheet) {
 // slowPairs enters the pairs that are far from the middle of their class.
 func (r *Result) slowPairs(s *sheet) {
 	of := map[[2]int][]float64{}
-	for i := range s.tests {
-		c := s.class(&s.tests[i])
-		of[c] = append(of[c], s.tests[i].d)
+	for t := range lists.Each(s.tests) {
+		c := s.class(t)
+		of[c] = append(of[c], t.d)
 	}
 	bar := map[[2]int]float64{}
 	for c, d := range of {
@@ -39,11 +41,11 @@ func (r *Result) slowPairs(s *sheet) {
 			bar[c] = -max(s.o.least(s.f), s.o.Deviations*mad(d))
 		}
 	}
-	for i := range s.tests {
-		if t, c := &s.tests[i], s.class(&s.tests[i]); t.d < bar[c] {
+	for t := range lists.Each(s.tests) {
+		if c := s.class(t); t.d < bar[c] {
 			p := &r.Pairs[t.pair]
 			r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
-				Figure: s.f.name, Value: t.x, Median: s.middle[c]})
+				Figure: s.f.Key, Value: t.x, Median: s.middle[c]})
 		}
 	}
 }
@@ -68,7 +70,7 @@ func (r *Result) slowHosts(s *sheet, k int) {
 		for ; i < len(order) && s.nics[order[i]].host == s.nics[order[first]].host; i++ {
 			n := &s.nics[order[i]]
 			if p := &n.part[k]; p.slow {
-				slow = append(slow, SlowHost{Host: r.Hosts[n.host], NIC: n.name, Part: parts[k], Figure: s.f.name,
+				slow = append(slow, SlowHost{Host: r.Hosts[n.host], NIC: n.name, Part: parts[k], Figure: s.f.Key,
 					Value: p.median, Median: medians[n.group]})
 				values = append(values, p.median)
 			}
@@ -97,7 +99,7 @@ const mostShown = 4.6 // a factor of 100
 
 // describe returns what people have to know of a group.
 func (r *Result) describe(s *sheet, g *group) Group {
-	d := Group{Figure: s.f.name, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0)}
+	d := Group{Figure: s.f.Key, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0)}
 	if math.IsNaN(d.Median) {
 		d.Median = s.median(g, 1)
 	}
@@ -117,23 +119,16 @@ func (r *Result) describe(s *sheet, g *group) Group {
 
 // Slow counts the hosts and the figures of pairs whose suspicion holds.
 func (r *Result) Slow() (hosts, figures int) {
-	for i := range r.SlowHosts {
-		if r.SlowHosts[i].Holds() {
-			hosts++
-		}
-	}
-	for i := range r.SlowPairs {
-		if p := &r.SlowPairs[i]; p.Holds() && !r.passed(p) {
-			figures++
-		}
-	}
-	return hosts, figures
+	return lists.Count(r.SlowHosts, func(s *SlowHost) bool { return s.Holds() }), lists.Count(r.SlowPairs, r.Stands)
 }
+
+// Stands reports whether the suspicion of a slow pair holds, also because of its hosts.
+func (r *Result) Stands(p *SlowPair) bool { return p.Holds() && !r.passed(p) }
 
 // passed reports whether a slow pair was not measured again because it belongs to a host that was, and is not slow.
 func (r *Result) passed(p *SlowPair) (yes bool) {
-	for i := range r.SlowHosts {
-		if h := &r.SlowHosts[i]; h.has(p.From, p.FromNIC) || h.has(p.To, p.ToNIC) {
+	for h := range lists.Each(r.SlowHosts) {
+		if h.has(p.From, p.FromNIC) || h.has(p.To, p.ToNIC) {
 			if h.Holds() {
 				return false
 			}

@@ -13,15 +13,6 @@ const (
 	namedHosts = 20 // lost for one reason, one line each
 )
 
-// scale is how people read a figure.
-var scale = map[string]struct {
-	title, unit string
-	per         float64
-}{
-	figuresOfPair[0].name: {"Bandwidth", "Gb/s", 1e9},
-	figuresOfPair[1].name: {"Median latency", "us", 1e3},
-}
-
 // named is how people read a NIC of a host, or a host.
 func named(host, nic string) string {
 	if nic == "" {

@@ -1,9 +1,11 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/hostfacts"
 )
 
@@ -52,12 +54,10 @@ func Choose(host hostfacts.Host, device string, allowed, asked []int, free bool)
 	} else if p.Nodes == 1 {
 		p.Node = 0
 	}
-	not := func(list []int) []int {
-		return slices.DeleteFunc(slices.Clone(list), func(c int) bool { return slices.Contains(allowed, c) })
-	}
 	switch {
 	case len(asked) > 0:
-		if bad := not(asked); allowed != nil && len(bad) > 0 {
+		bad := slices.DeleteFunc(slices.Clone(asked), func(c int) bool { return slices.Contains(allowed, c) })
+		if allowed != nil && len(bad) > 0 {
 			return p, &CPUError{bad, allowed}
 		}
 		p.CPUs, p.Pinned, p.Asked = asked, true, true
@@ -78,23 +78,8 @@ func Choose(host hostfacts.Host, device string, allowed, asked []int, free bool)
 
 // String returns the place for people.
 func (p *Place) String() string {
-	s := "cpus not known"
-	if p.CPUs != nil {
-		s = "cpus " + hostfacts.FormatCPUs(p.CPUs)
-	}
-	switch {
-	case p.Asked:
-		s += " as asked for"
-	case p.Pinned:
-		s += ", near the device"
-	default:
-		s += ", not pinned"
-	}
-	if p.Node >= 0 {
-		s += fmt.Sprintf("; the device is at numa node %d", p.Node)
-	}
-	if p.Nodes > 1 {
-		s += fmt.Sprintf(", there are %d", p.Nodes)
-	}
-	return s
+	return "cpus " + cmp.Or(hostfacts.FormatCPUs(p.CPUs), "not known") +
+		cmp.Or(lists.When(p.Asked, " as asked for"), lists.When(p.Pinned, ", near the device"), ", not pinned") +
+		lists.When(p.Node >= 0, fmt.Sprintf("; the device is at numa node %d", p.Node)) +
+		lists.When(p.Nodes > 1, fmt.Sprintf(", there are %d", p.Nodes))
 }

@@ -85,16 +85,26 @@ type line struct {
 	Marks  []mark
 }
 
-// drawing is a chart with pixels for figures.
-type drawing struct {
-	Chart
+// frame is a drawing with two axes.
+type frame struct {
 	ID                       string
 	Width, Height            int
 	Left, Right, Top, Bottom int // edges of the plane
 	MidX, MidY               int
 	XTicks, YTicks           []tick
-	Rules                    []tick
-	Lines                    []line
+}
+
+func newFrame(id string, top, height int) frame {
+	return frame{ID: id, Width: width, Height: height, Left: left, Right: width - right, Top: top,
+		Bottom: height - bottom, MidX: left + plotWide/2, MidY: (top + height - bottom) / 2}
+}
+
+// drawing is a chart with pixels for figures.
+type drawing struct {
+	Chart
+	frame
+	Rules []tick
+	Lines []line
 }
 
 // shapes of marks, around 0,0.
@@ -104,8 +114,7 @@ var shapes = [Marks]string{
 
 // draw lays a chart out, or returns nil if it has no point.
 func (c Chart) draw(id string) *drawing {
-	d := &drawing{Chart: c, ID: id, Width: width, Height: height, Left: left, Right: width - right, Top: top,
-		Bottom: height - bottom, MidX: left + plotWide/2, MidY: top + plotHigh/2}
+	d := &drawing{Chart: c, frame: newFrame(id, top, height)}
 	var xs, ys []float64
 	kept := slices.Clone(c.Series)
 	for s := range lists.Each(kept) {

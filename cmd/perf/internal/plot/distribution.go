@@ -35,13 +35,9 @@ type rule struct {
 
 type histogram struct {
 	Distribution
-	ID                       string
-	Width, Height            int
-	Left, Right, Top, Bottom int
-	MidX, MidY               int
-	XTicks, YTicks           []tick
-	Columns                  []column
-	Rules                    []rule
+	frame
+	Columns []column
+	Rules   []rule
 }
 
 const (
@@ -53,14 +49,8 @@ const (
 // draw lays a histogram out, or returns nil if it has no value. The number of figures has a logarithmic axis: one bad
 // pair among 40,000 must be seen.
 func (d Distribution) draw(id string) *histogram {
-	var all []float64
-	for _, list := range [][]float64{d.Values, d.Bad} {
-		for _, v := range list {
-			if Log.Fits(v) {
-				all = append(all, v)
-			}
-		}
-	}
+	none := func(v float64) bool { return !Log.Fits(v) }
+	all := slices.DeleteFunc(slices.Concat(d.Values, d.Bad), none)
 	if len(all) == 0 {
 		return nil
 	}
@@ -68,10 +58,7 @@ func (d Distribution) draw(id string) *histogram {
 	if slices.Max(all) > 8*slices.Min(all) {
 		scale = Log
 	}
-	g := &histogram{Distribution: d, ID: id, Width: width, Height: lowHeight + highLines, Left: left,
-		Right: width - right,
-		Top:   highLines, Bottom: lowHeight + highLines - bottom, MidX: left + plotWide/2}
-	g.MidY = (g.Top + g.Bottom) / 2
+	g := &histogram{Distribution: d, frame: newFrame(id, highLines, lowHeight+highLines)}
 	shown := slices.Clone(all)
 	for _, l := range d.Lines {
 		if scale.Fits(l.Value) && l.Value < 2*slices.Max(all) && l.Value > slices.Min(all)/2 {
@@ -138,5 +125,3 @@ func (d Distribution) draw(id string) *histogram {
 	}
 	return g
 }
-
-func round(v float64) float64 { return math.Round(10*v) / 10 }

@@ -68,8 +68,10 @@ func (a *axis) f(v float64) float64 {
 }
 
 func (a *axis) at(v float64) float64 {
-	return math.Round(10*(a.from+a.length*(a.f(v)-a.low)/(a.high-a.low))) / 10
+	return round(a.from + a.length*(a.f(v)-a.low)/(a.high-a.low))
 }
+
+func round(v float64) float64 { return math.Round(10*v) / 10 }
 
 // ticks returns at most about ten places that are worth a label.
 func (a *axis) ticks() []tick {

@@ -112,7 +112,8 @@ func Compare(old, cur []*Saved, tol Tolerance) (*Comparison, error) {
 		f := Compared{Bytes: k.bytes, Over: k.over, Hosts: k.hosts, Figure: k.figure}
 		middles, shares := f.measure(was.values(k), is.values(k), f.most(tol))
 		medians.add(normalScores(middles))
-		if bad := notZero(shares); bad > 0 && allNew(len(old), len(cur), min(bad, len(cur))) <= levelSlow {
+		bad := lists.Count(shares, func(s *float64) bool { return *s != 0 })
+		if bad > 0 && allNew(len(old), len(cur), min(bad, len(cur))) <= levelSlow {
 			slow.add(shares)
 			tested = append(tested, i)
 			c.Level = levelBeside
@@ -138,15 +139,6 @@ func Compare(old, cur []*Saved, tol Tolerance) (*Comparison, error) {
 		}
 	}
 	return c, nil
-}
-
-func notZero(list []float64) (n int) {
-	for _, v := range list {
-		if v != 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // bad returns how bad a value is: a logarithm, so that differences are ratios.
@@ -252,6 +244,9 @@ func (f *Compared) judge(p chance, slow *chance, c *Comparison, few bool, most f
 	}
 }
 
+// columns are the names of figures in a table.
+var columns = map[string]string{bandwidthKey: "BW [Gb/s]", latencyKey: "p50 [usec]", tailKey: "p99 [usec]"}
+
 // Print writes a line for each figure.
 func (c *Comparison) Print(w io.Writer) error {
 	label := 10
@@ -261,19 +256,16 @@ func (c *Comparison) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%*s  %-10s %22s %22s %9s\n", label, "#bytes", "figure", "old", "new", "change")
 	for _, f := range c.Figures {
-		name, unit := "BW [Gb/s]", 1e9
-		switch f.Figure {
-		case latencyKey:
-			name, unit = "p50 [usec]", 1e3
-		case tailKey:
-			name, unit = "p99 [usec]", 1e3
+		unit := 1e3
+		if f.Figure == bandwidthKey {
+			unit = 1e9
 		}
 		change := fmt.Sprintf("%+.1f%%", 100*f.Change)
 		if f.Verdict == same || f.Verdict == tooFew {
 			change = "~"
 		}
-		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.4f n=%d+%d)", label, f.label(), name, f.Old.text(unit),
-			f.New.text(unit), change, f.P, f.Old.Runs, f.New.Runs)
+		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.4f n=%d+%d)", label, f.label(), columns[f.Figure],
+			f.Old.text(unit), f.New.text(unit), change, f.P, f.Old.Runs, f.New.Runs)
 		if f.Old.Slow+f.New.Slow > 0 {
 			line += fmt.Sprintf("  slow: %d of %d, %d of %d", f.Old.Slow, f.Old.Rounds, f.New.Slow, f.New.Rounds)
 			if f.PSlow != nil {

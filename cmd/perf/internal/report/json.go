@@ -197,12 +197,10 @@ type partDoc struct {
 
 func partsOf(parts []measure.Interval) (docs []partDoc) {
 	for p := range lists.Each(parts) {
-		d := partDoc{Start: p.Start, Seconds: p.Seconds, Margin: p.Margin, Messages: p.Messages, Sent: flowOf(p.Sent),
-			Received: flowOf(p.Received)}
-		if p.Sent == nil || p.Received != nil {
-			d.Bits, d.Rate = &p.BitsPerSecond, &p.MessagesPerSecond
-		}
-		docs = append(docs, d)
+		known := p.Sent == nil || p.Received != nil
+		docs = append(docs, partDoc{Start: p.Start, Seconds: p.Seconds, Margin: p.Margin, Messages: p.Messages,
+			Sent: flowOf(p.Sent), Received: flowOf(p.Received), Bits: lists.When(known, &p.BitsPerSecond),
+			Rate: lists.When(known, &p.MessagesPerSecond)})
 	}
 	return docs
 }
@@ -223,31 +221,22 @@ func (o *Outcome) size(r *measure.Size) any {
 		parts.Threads = append(parts.Threads, o.size(&r.Threads[i]))
 	}
 	for rail := range lists.Each(r.Rails) {
-		d := railDoc{Name: rail.Name}
-		if rail.Err != nil {
-			d.Error = rail.Err.Error()
-		} else {
+		d := railDoc{Name: rail.Name, Error: text(rail.Err)}
+		if rail.Err == nil {
 			d.Result = o.size(&rail.Size)
 		}
 		parts.Rails = append(parts.Rails, d)
 	}
 	if r.Lat != nil {
-		s := latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat, Samples: r.Samples, shares: parts}
-		if o.Histogram {
-			s.Histogram = r.Buckets
-		}
-		return s
+		return latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat, Samples: r.Samples, shares: parts,
+			Histogram: lists.When(o.Histogram, r.Buckets)}
 	}
 	s := bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost,
 		There: r.LostThere, bwDoc: *bwOf(r.BW), Sent: flowOf(r.Sent), Received: flowOf(r.Received), ByPeer: r.ByPeer,
 		Parts:       partsOf(r.Parts),
-		SendSpacing: spacingOf(r.SendSpacing), RecvSpacing: spacingOf(r.RecvSpacing), shares: parts}
-	if !r.ByPeer { // which does not send when it began
-		s.Start = &r.Start
-	}
-	if r.Seconds > 0 || !r.ByPeer {
-		s.Seconds = &r.Seconds
-	}
+		SendSpacing: spacingOf(r.SendSpacing), RecvSpacing: spacingOf(r.RecvSpacing), shares: parts,
+		Start:   lists.When(!r.ByPeer, &r.Start), // a peer does not send when it began
+		Seconds: lists.When(r.Seconds > 0 || !r.ByPeer, &r.Seconds)}
 	for i := range r.Ports {
 		s.Ports = append(s.Ports, bwOf(&r.Ports[i]))
 	}
@@ -265,12 +254,7 @@ func bwOf(b *measure.Bandwidth) *bwDoc {
 	if b == nil {
 		return nil
 	}
-	known := func(v *float64) *float64 {
-		if *v > 0 {
-			return v
-		}
-		return nil
-	}
+	known := func(v *float64) *float64 { return lists.When(*v > 0, v) }
 	return &bwDoc{known(&b.BitsPerSecond), known(&b.PeakBitsPerSecond), known(&b.MessagesPerSecond)}
 }
 
@@ -284,22 +268,16 @@ type connDoc struct {
 
 // ends returns both ends of a connection, nil before it is established.
 func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
-	if l := s.Local; l.Device != "" {
-		local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
-			Rate:     l.RateGbps * 1e9,
-			DataPath: l.DataPath, Native: l.Native, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
-		pl := &s.Place
-		local.NUMANodes, local.CPUs, local.Pinned = pl.Nodes, hostfacts.FormatCPUs(pl.CPUs), pl.Pinned
-		if pl.Node >= 0 && pl.Nodes > 0 {
-			local.NUMANode = &pl.Node
-		}
-		if l.GIDIndex >= 0 {
-			local.GIDIndex = &l.GIDIndex
-		}
-		peer = &peerDoc{Address: s.PeerAddress, Version: s.PeerVersion, Ours: s.PeerOurs,
-			LID: s.PeerLID, GID: s.PeerGID}
+	l, pl := &s.Local, &s.Place
+	if l.Device == "" {
+		return nil, nil
 	}
-	return local, peer
+	return &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
+			Rate: l.RateGbps * 1e9, DataPath: l.DataPath, Native: l.Native, MTU: l.MTU, LID: l.LID, GID: l.GID,
+			GIDIndex: lists.When(l.GIDIndex >= 0, &l.GIDIndex), Software: l.Software != "", NUMANodes: pl.Nodes,
+			NUMANode: lists.When(pl.Node >= 0 && pl.Nodes > 0, &pl.Node), CPUs: hostfacts.FormatCPUs(pl.CPUs),
+			Pinned: pl.Pinned},
+		&peerDoc{Address: s.PeerAddress, Version: s.PeerVersion, Ours: s.PeerOurs, LID: s.PeerLID, GID: s.PeerGID}
 }
 
 // Outcome has all results of a run.
@@ -319,6 +297,7 @@ type Outcome struct {
 // JSON writes the whole outcome as one object, with an error if there was one.
 func (o *Outcome) JSON(w io.Writer) error {
 	c, res := o.Plan, o.Result
+	rate := c.Load.Rate
 	d := document{
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(), Clock: res.Clock,
@@ -326,60 +305,37 @@ func (o *Outcome) JSON(w io.Writer) error {
 		Test: testDoc{
 			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role(c.Connects()).String(),
 			Connection: c.Transport.String(), RDMACM: c.Peer.RDMACM, CMExchange: c.Peer.CMExchange,
-			Bidirectional: c.Load.Bidirectional, AllSizes: c.Load.All, Iterations: c.Load.Iters,
-			Duration: c.Load.Duration.Seconds(), Margin: max(c.Load.Margin, 0).Seconds(),
-			QPs: c.Queues.QPs, TxDepth: c.Queues.TxDepth, RxDepth: c.Queues.RxDepth, PostList: c.Queues.PostList,
+			Bidirectional: c.Load.Bidirectional, Reversed: c.Load.Reversed, AllSizes: c.Load.All,
+			Rounds:     lists.When(c.Load.Rounds > 1, c.Load.Rounds),
+			Iterations: lists.When(!c.Load.Infinite, c.Load.Iters),
+			Duration:   c.Load.Duration.Seconds(), Margin: max(c.Load.Margin, 0).Seconds(),
+			QPs: c.Queues.QPs, DualPort: c.Link.DualPort, Threads: lists.When(c.Queues.Threads > 1, c.Queues.Threads),
+			TxDepth: c.Queues.TxDepth, RxDepth: c.Queues.RxDepth, PostList: c.Queues.PostList,
 			CQMod: c.Queues.CQMod, Inline: max(res.Setup.Local.Inline, 0), Events: c.Queues.Events,
+			Infinite: c.Load.Infinite, Hardware: rate.Hardware, MRPerQP: c.Queues.MRPerQP, WarmUp: c.Load.WarmUp,
+			Gap: float64(c.Load.Gap), Memory: c.Memory.Kind.String(), OnDemand: c.Memory.OnDemand,
+			NullMR: c.Memory.Null, Relaxed: c.Relaxed(), Atomic: lists.When(c.Verb == wire.Atomic, c.Atomic.String()),
+			OutReads:   lists.When(c.Verb.Fetches(), res.Setup.OutReads),
+			LatencyDef: lists.When(c.Metric == wire.Latency, c.Report.LatencyDef.String()),
 		},
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
 		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res), Warnings: o.Warnings,
+		Missed: lists.Map(o.Missed, error.Error), Error: text(o.Failure),
 	}
-	d.Test.Memory, d.Test.OnDemand, d.Test.NullMR, d.Test.Relaxed = c.Memory.Kind.String(), c.Memory.OnDemand,
-		c.Memory.Null, c.Relaxed()
-	d.Test.Reversed, d.Test.WarmUp, d.Test.Gap = c.Load.Reversed, c.Load.WarmUp, float64(c.Load.Gap)
-	d.Test.Hardware, d.Test.MRPerQP, d.Test.DualPort = c.Load.Rate.Hardware, c.Queues.MRPerQP, c.Link.DualPort
-	if c.Load.Rounds > 1 {
-		d.Test.Rounds = c.Load.Rounds
-	}
-	if c.Queues.Threads > 1 {
-		d.Test.Threads = c.Queues.Threads
-	}
-	d.Test.Infinite = c.Load.Infinite
-	if c.Load.Infinite {
-		d.Test.Iterations = 0
-	}
-	if r := c.Load.Rate; r.Limit > 0 {
-		d.Test.RateLimit, d.Test.RateUnit, d.Test.Burst = r.Limit, r.Unit.String(), r.Burst
-	}
-	if c.Verb == wire.Atomic {
-		d.Test.Atomic = c.Atomic.String()
-	}
-	if c.Verb.Fetches() {
-		d.Test.OutReads = res.Setup.OutReads
-	}
-	if c.Metric == wire.Latency {
-		d.Test.LatencyDef = c.Report.LatencyDef.String()
+	if rate.Limit > 0 {
+		d.Test.RateLimit, d.Test.RateUnit, d.Test.Burst = rate.Limit, rate.Unit.String(), rate.Burst
 	}
 	d.Local, d.Peer = ends(&res.Setup)
-	for i := range res.Rails {
-		c := connDoc{Name: res.Rails[i].Name}
-		c.Local, c.Peer = ends(&res.Rails[i].Setup)
-		if err := res.Rails[i].Err; err != nil {
-			c.Error = err.Error()
-		}
+	for r := range lists.Each(res.Rails) {
+		c := connDoc{Name: r.Name, Error: text(r.Err)}
+		c.Local, c.Peer = ends(&r.Setup)
 		d.Rails = append(d.Rails, c)
 	}
-	for i := range res.Sizes {
-		d.Results = append(d.Results, o.size(&res.Sizes[i]))
+	for s := range lists.Each(res.Sizes) {
+		d.Results = append(d.Results, o.size(s))
 	}
 	if res.Partial != nil {
 		d.Partial = o.size(res.Partial)
-	}
-	for _, err := range o.Missed {
-		d.Missed = append(d.Missed, err.Error())
-	}
-	if o.Failure != nil {
-		d.Error = o.Failure.Error()
 	}
 	if wc := (*ibv.WCError)(nil); errors.As(o.Failure, &wc) && wc.Posted != nil {
 		d.Posted = strings.Split(wc.Posted.String(), "\n")[1:]

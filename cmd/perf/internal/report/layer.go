@@ -3,10 +3,10 @@ package report
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -20,11 +20,8 @@ func Layer(w io.Writer, o *layer.Options, res *layer.Result) {
 	if !o.Client() {
 		fmt.Fprintln(w, "  options  the client's")
 	} else {
-		opts := []string{fmt.Sprintf("connections %d", o.Conns)}
-		if o.Rounds > 1 {
-			opts = append(opts, fmt.Sprintf("medians of %d alternating rounds", o.Rounds))
-		}
-		fmt.Fprintf(w, "  options  %s\n", strings.Join(opts, ", "))
+		fmt.Fprintf(w, "  options  connections %d%s\n", o.Conns,
+			lists.When(o.Rounds > 1, fmt.Sprintf(", medians of %d alternating rounds", o.Rounds)))
 	}
 	var memory []string
 	lat := false
@@ -120,15 +117,11 @@ type layerTest struct {
 // LayerJSON writes every run as part of one object, with an error if there was one.
 func LayerJSON(w io.Writer, o *layer.Options, res *layer.Result, program string, command []string, host *Host,
 	failure error) error {
-	d := layerDoc{
+	return writeJSON(w, layerDoc{
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(),
 		Program: program, Command: command, Host: host,
 		Test:      layerTest{string(o.Carrier), o.Metric.String(), role(o.Client()).String(), o.Rounds},
-		Transport: res.Transport, Peer: res.Peer, Results: append([]layer.Run{}, res.Runs...),
-	}
-	if failure != nil {
-		d.Error = failure.Error()
-	}
-	return writeJSON(w, d)
+		Transport: res.Transport, Peer: res.Peer, Results: append([]layer.Run{}, res.Runs...), Error: text(failure),
+	})
 }

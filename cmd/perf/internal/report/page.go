@@ -200,12 +200,7 @@ func across(s *plot.Series, x float64, rounds []float64) {
 // chart draws a chart whose axis and description are left to set.
 func (c *charts) chart(chart plot.Chart, steep float64) {
 	chart.YScale = plot.Spread(chart.Series, steep)
-	lines := 0
-	for _, s := range chart.Series {
-		if len(s.Points) > 0 {
-			lines++
-		}
-	}
+	lines := lists.Count(chart.Series, func(s *plot.Series) bool { return len(s.Points) > 0 })
 	chart.Desc = fmt.Sprintf("%s, %s against %s, %d lines. The figures are in the tables below.", chart.Title, chart.Y,
 		chart.X, lines)
 	c.add(chart.HTML(c.id()))

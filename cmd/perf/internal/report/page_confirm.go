@@ -3,37 +3,30 @@ package report
 import (
 	"slices"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 )
 
-// dismissed reports whether a suspect was measured again, alone (rdmaperf mesh --confirm), and was not confirmed.
-func (p slowPart) dismissed() bool { return p.Confirmed != nil && !*p.Confirmed }
-
-// settled returns the mesh without the suspects that were dismissed, and a sentence about them, if there are any. Slow
-// pairs of a slow host are not measured again: they go with it.
-func (m *savedMesh) settled() (*savedMesh, string) {
+// settled returns the mesh without the suspects that were measured again, alone (rdmaperf mesh --confirm), and were not
+// confirmed, and a sentence about them, if there are any. Slow pairs of a slow host are not measured again: they go
+// with it.
+func settled(m *mesh.Result) (*mesh.Result, string) {
 	rest := *m
-	rest.SlowHosts = slices.DeleteFunc(slices.Clone(m.SlowHosts), slowPart.dismissed)
-	names := map[string]bool{}
-	for _, s := range m.SlowHosts {
-		if s.dismissed() {
-			names[s.name()] = true
+	names, pairs := map[mesh.HostNIC]bool{}, map[[4]string]bool{}
+	rest.SlowHosts = slices.DeleteFunc(slices.Clone(m.SlowHosts), func(s mesh.SlowHost) bool {
+		if !s.Holds() {
+			names[mesh.HostNIC{Host: s.Host, NIC: s.NIC}] = true
 		}
-	}
+		return !s.Holds()
+	})
 	for _, s := range rest.SlowHosts { // another figure of it was confirmed
-		delete(names, s.name())
+		delete(names, mesh.HostNIC{Host: s.Host, NIC: s.NIC})
 	}
-	of := func(list []slowPart, p slowPart) bool {
-		return slices.ContainsFunc(list, func(s slowPart) bool {
-			nic := func(of string) bool { return s.NIC == "" || s.NIC == of }
-			return s.Host == p.From && nic(p.FromNIC) || s.Host == p.To && nic(p.ToNIC)
-		})
-	}
-	pairs := map[[4]string]bool{}
-	rest.SlowPairs = slices.DeleteFunc(slices.Clone(m.SlowPairs), func(s slowPart) bool {
-		if s.dismissed() {
+	rest.SlowPairs = slices.DeleteFunc(slices.Clone(m.SlowPairs), func(s mesh.SlowPair) bool {
+		if !s.Holds() {
 			pairs[[4]string{s.From, s.FromNIC, s.To, s.ToNIC}] = true
 		}
-		return s.dismissed() || s.Confirmed == nil && of(m.SlowHosts, s) && !of(rest.SlowHosts, s)
+		return !m.Stands(&s)
 	})
 	var parts []string
 	if n := len(names); n > 0 {

@@ -20,8 +20,6 @@ const (
 	mostVerdicts = 20 // of a kind
 	mostWorst    = 10
 	mostListed   = 32 // hosts whose pairs are listed one by one
-	longestText  = 64 // runes of a host's name in a table
-	longestError = 300
 )
 
 // view has the parts of a page that show a mesh.
@@ -35,7 +33,7 @@ type view struct {
 	Hosts                 []hostRow
 	Distributions, Maps   []template.HTML
 	Sparse                bool // few pairs were measured: maps are folded
-	Pairs                 []savedPair
+	Pairs                 []mesh.PairResult
 	Count                 int
 	Names                 string // of hosts, for the script
 
@@ -48,7 +46,7 @@ type view struct {
 	apart []map[[2]string]int // for each split, the side of each NIC
 	slow  nicSet
 	rail  [2]map[[2]string]float64 // medians of the pairs between two names of NICs
-	m     *savedMesh
+	m     *mesh.Result
 }
 
 // finding is one thing that is wrong.
@@ -75,22 +73,14 @@ type hostRow struct {
 
 // pairFigure is one of the two figures of a pair.
 type pairFigure struct {
-	title, unit, key string
-	per              float64
-	more             bool // more is better
+	mesh.Figure
+	unit string
 }
 
-var pairFigures = [2]pairFigure{
-	{"Bandwidth", "Gb/s", bandwidthKey, 1e9, true},
-	{"Median latency", "µs", latencyKey, 1e3, false},
-}
+var pairFigures = [2]pairFigure{{mesh.Figures[0], "Gb/s"}, {mesh.Figures[1], "µs"}}
 
-func (f *pairFigure) of(p *savedPair) float64 {
-	v := p.Bits
-	if !f.more {
-		v = p.P50
-	}
-	if x := known(v) / f.per; plot.Log.Fits(x) {
+func (f *pairFigure) of(p *mesh.PairResult) float64 {
+	if x := f.Of(p) / f.Per; plot.Log.Fits(x) {
 		return x
 	}
 	return 0
@@ -101,7 +91,7 @@ type slowFigures map[slowKey][]float64
 
 type slowKey struct{ from, to, fromNIC, toNIC, figure string }
 
-func (p *savedPair) key(figure string) slowKey {
+func keyOf(p *mesh.PairResult, figure string) slowKey {
 	return slowKey{p.From, p.To, p.FromNIC, p.ToNIC, figure}
 }
 
@@ -109,21 +99,17 @@ func (p *savedPair) key(figure string) slowKey {
 var tails = map[string]string{"latency_p99_ns": "99th percentile of latency", "latency_max_ns": "highest latency"}
 
 // has reports whether a figure of a pair is slow. Two hosts may have several pairs, of their NICs.
-func (s slowFigures) has(p *savedPair, f *pairFigure) bool {
-	v := known(p.Bits)
-	if !f.more {
-		v = known(p.P50)
-		for key := range tails {
-			if s[p.key(key)] != nil {
-				return true
-			}
+func (s slowFigures) has(p *mesh.PairResult, f *pairFigure) bool {
+	for key := range tails {
+		if f.Key == latencyKey && s[keyOf(p, key)] != nil {
+			return true
 		}
 	}
-	return slices.ContainsFunc(s[p.key(f.key)], func(x float64) bool { return x == 0 || x == v })
+	return slices.ContainsFunc(s[keyOf(p, f.Key)], func(x float64) bool { return x == 0 || x == f.Of(p) })
 }
 
 // says is the figure of a pair in words.
-func (f *pairFigure) says(p *savedPair, pair plot.Pair, median float64) string {
+func (f *pairFigure) says(p *mesh.PairResult, pair plot.Pair, median float64) string {
 	switch says := cut(printable.Message(p.Error), longestError); {
 	case pair.Level == plot.Failed:
 		return says
@@ -132,23 +118,12 @@ func (f *pairFigure) says(p *savedPair, pair plot.Pair, median float64) string {
 	case pair.Level == plot.Missing:
 		return "not measured"
 	}
-	says := plot.Number(pair.Value) + " " + f.unit + ", " + distance(pair.Value, median) + " from the median"
-	if pair.Level == plot.Slow {
-		says += " (slow)"
-	}
-	return says
-}
-
-// worse returns by which factor v is worse than the median.
-func (f *pairFigure) worse(v, median float64) float64 {
-	if f.more {
-		return median / v
-	}
-	return v / median
+	return plot.Number(pair.Value) + " " + f.unit + ", " + distance(pair.Value, median) + " from the median" +
+		lists.When(pair.Level == plot.Slow, " (slow)")
 }
 
 // unmeasured reports whether a pair has an error that says nothing about the pair.
-func (v *view) unmeasured(p *savedPair) bool {
+func (v *view) unmeasured(p *mesh.PairResult) bool {
 	return p.Error == "interrupted" || p.Error != "" && (v.lost(p.From) || v.lost(p.To) || v.dark.has(p) ||
 		v.mute.has(p) || v.parted(p) || mesh.BlamesNobody(p.Error))
 }
@@ -161,7 +136,7 @@ func (v *view) lost(host string) bool {
 
 // newView judges nothing: the verdicts are the mesh's own. Pairs that were not measured are no fault.
 func newView(r Named, c *charts) *view {
-	m, dismissed := r.Mesh.settled()
+	m, dismissed := settled(r.Mesh)
 	v := &view{Name: r.Label(), Error: r.Error, at: map[string]int{}, marks: make([]string, len(m.Hosts)), m: m,
 		Count: len(m.Pairs)}
 	names := make([]string, len(m.Hosts))
@@ -176,7 +151,7 @@ func newView(r Named, c *charts) *view {
 	v.cards()
 	for _, s := range m.LostHosts {
 		if i, ok := v.at[s.Host]; ok {
-			v.marks[i] = s.kind()
+			v.marks[i] = kindOf(s)
 		}
 	}
 	slow := slowFigures{}
@@ -240,17 +215,17 @@ func newView(r Named, c *charts) *view {
 	return v
 }
 
-// rail is the names of the two NICs.
-func (p *savedPair) rail() [2]string { return [2]string{p.FromNIC, p.ToNIC} }
+// railOf is the names of the two NICs.
+func railOf(p *mesh.PairResult) [2]string { return [2]string{p.FromNIC, p.ToNIC} }
 
 // byRail returns the median of each rail, because those of storage NICs are no slow ones of others. The few pairs of
 // rare names belong to all.
-func (f *pairFigure) byRail(pairs []savedPair) map[[2]string]float64 {
+func (f *pairFigure) byRail(pairs []mesh.PairResult) map[[2]string]float64 {
 	var all []float64
 	values := map[[2]string][]float64{}
-	for i := range pairs {
-		if x := f.of(&pairs[i]); x > 0 {
-			r := pairs[i].rail()
+	for p := range lists.Each(pairs) {
+		if x := f.of(p); x > 0 {
+			r := railOf(p)
 			all, values[r] = append(all, x), append(values[r], x)
 		}
 	}
@@ -270,7 +245,7 @@ const fewPairs = 6 // of a rail: those between three hosts
 func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64, good, bad []float64,
 	slow slowFigures, names []string, c *charts) {
 	n := len(good) + len(bad)
-	if n == 0 && !f.more {
+	if n == 0 && f.Key == latencyKey {
 		return
 	}
 	lowest, highest := math.Inf(1), 0.0
@@ -280,7 +255,7 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 		}
 	}
 	if n > 0 {
-		d := plot.Distribution{Title: f.title + " of all pairs", X: fmt.Sprintf("%s [%s]", strings.ToLower(f.title),
+		d := plot.Distribution{Title: f.Title + " of all pairs", X: fmt.Sprintf("%s [%s]", strings.ToLower(f.Title),
 			f.unit),
 			Values: good, Bad: bad, Lines: []plot.Line{{Value: median, Name: "median " + plot.Number(median)}},
 			Desc: fmt.Sprintf("Of %s, from %s to %s, the median is %s. %d are slow.", plural(n, "pair", "pairs"),
@@ -290,7 +265,7 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 		v.Distributions = append(v.Distributions, html)
 	}
 	small := len(names) <= plot.MostWithText
-	x := plot.Matrix{Title: f.title + " of each pair [" + f.unit + "]", Unit: f.unit, Names: names, Marks: v.marks,
+	x := plot.Matrix{Title: f.Title + " of each pair [" + f.unit + "]", Unit: f.unit, Names: names, Marks: v.marks,
 		Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts. Colours show by which factor "+
 			"a pair is better or worse than the median of its rail. The worst pairs and all hosts are in tables.",
 			len(names))}
@@ -309,11 +284,11 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 		case slow.has(p, f):
 			pair.Level = plot.Slow
 		default:
-			pair.Level = plot.LevelOf(f.worse(pair.Value, rail[p.rail()]))
+			pair.Level = plot.LevelOf(f.Factor(pair.Value, rail[railOf(p)]))
 		}
 		if small {
 			pair.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to],
-				f.says(p, pair, cmp.Or(rail[p.rail()], median)))
+				f.says(p, pair, cmp.Or(rail[railOf(p)], median)))
 		}
 		x.Pairs = append(x.Pairs, pair)
 	}

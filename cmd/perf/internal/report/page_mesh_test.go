@@ -17,8 +17,8 @@ import (
 )
 
 // meshWith is a mesh of n hosts without figures.
-func meshWith(n int) *savedMesh {
-	m := &savedMesh{}
+func meshWith(n int) *mesh.Result {
+	m := &mesh.Result{}
 	for i := range n {
 		m.Hosts = append(m.Hosts, fmt.Sprintf("node%04d", i))
 	}
@@ -26,13 +26,12 @@ func meshWith(n int) *savedMesh {
 }
 
 // pair adds a pair with figures in Gb/s and µs.
-func (m *savedMesh) pair(from, to int, gbits, us float64) {
-	gbits, us = gbits*1e9, us*1e3
-	m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[from], To: m.Hosts[to], Bits: &gbits, P50: &us})
+func pair(m *mesh.Result, from, to int, gbits, us float64) {
+	m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[from], To: m.Hosts[to], Bits: gbits * 1e9, P50: us * 1e3})
 }
 
 // htmlOf returns the page of a mesh.
-func htmlOf(t *testing.T, m *savedMesh) string {
+func htmlOf(t *testing.T, m *mesh.Result) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := HTML(&b, []Named{{Name: "m.json", Saved: &Saved{Mesh: m}}}, "rdmaperf", time.Unix(1800000000,
@@ -51,7 +50,7 @@ func TestPage_Large(t *testing.T) {
 		m := meshWith(tc.hosts)
 		for i := range m.Hosts {
 			for k := range tc.pairs {
-				m.pair(i, (i+1+k)%tc.hosts, 90+float64((i*31+k*17)%100)/20, 1.7+float64((i*7+k)%90)/1000)
+				pair(m, i, (i+1+k)%tc.hosts, 90+float64((i*31+k*17)%100)/20, 1.7+float64((i*7+k)%90)/1000)
 			}
 		}
 		text := htmlOf(t, m)
@@ -85,10 +84,10 @@ func TestMostHosts(t *testing.T) {
 func TestPage_SlowWithoutFigure(t *testing.T) {
 	for _, n := range []int{3, 40} { // elements, and a picture with a script
 		m := meshWith(n)
-		m.pair(0, 1, 97, 1.7)
-		m.pair(1, 0, 40, 1.7)
-		m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[2], To: m.Hosts[0]})
-		m.SlowPairs = []slowPart{{From: m.Hosts[2], To: m.Hosts[0], Figure: bandwidthKey}}
+		pair(m, 0, 1, 97, 1.7)
+		pair(m, 1, 0, 40, 1.7)
+		m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[2], To: m.Hosts[0]})
+		m.SlowPairs = []mesh.SlowPair{{From: m.Hosts[2], To: m.Hosts[0], Figure: bandwidthKey}}
 		text := htmlOf(t, m)
 		if n > plot.MostWithText && strings.Count(text, `data-low="40" data-high="97"`) != 1 {
 			t.Errorf("%d hosts: the map's figures are not from 40 to 97", n)
@@ -104,14 +103,14 @@ func TestPage_Verdicts(t *testing.T) {
 	m := meshWith(30)
 	slow := func(from, to int, figure string) {
 		p := &m.Pairs[len(m.Pairs)-1]
-		part := slowPart{From: m.Hosts[from], To: m.Hosts[to], Figure: figure, Value: *p.Bits}
+		part := mesh.SlowPair{From: m.Hosts[from], To: m.Hosts[to], Figure: figure, Value: p.Bits}
 		if figure == latencyKey {
-			part.Value = *p.P50
+			part.Value = p.P50
 		}
 		m.SlowPairs = append(m.SlowPairs, part)
 	}
 	failed := func(from, to int, text string) {
-		m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[from], To: m.Hosts[to], Error: text})
+		m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[from], To: m.Hosts[to], Error: text})
 	}
 	for i := range 30 {
 		for k := range 30 {
@@ -120,28 +119,28 @@ func TestPage_Verdicts(t *testing.T) {
 			case i == 20 || k == 20:
 				failed(i, k, "host node0020 is lost")
 			case i == 7: // sends slowly
-				m.pair(i, k, 40, 1.7)
+				pair(m, i, k, 40, 1.7)
 				slow(i, k, bandwidthKey)
 			case i == 10 && k < 5, i == 11 && k == 0: // latency, where more is worse
-				m.pair(i, k, 97, 9.5)
+				pair(m, i, k, 97, 9.5)
 				slow(i, k, latencyKey)
 			case i == 12 && (k == 1 || k == 2):
 				failed(i, k, "RetryExcErr")
 			case i == 29 && k == 28:
 				failed(i, k, "interrupted")
 			case i == 3 && k == 4: // two rails: the worse is shown
-				m.pair(i, k, 12, 1.7)
+				pair(m, i, k, 12, 1.7)
 				slow(i, k, bandwidthKey)
-				m.pair(i, k, 97, 1.7)
+				pair(m, i, k, 97, 1.7)
 			default:
-				m.pair(i, k, 97, 1.7)
+				pair(m, i, k, 97, 1.7)
 			}
 		}
 	}
-	m.SlowHosts = []slowPart{
-		{Host: "node0007", NIC: "mlx5_1", Part: "sends", Figure: bandwidthKey, OfHost: 40e9, OfHosts: 97e9},
-		{Host: "node0007", NIC: "mlx5_1", Part: "receives", Figure: latencyKey, OfHost: 9500, OfHosts: 1700}}
-	m.LostHosts = []slowPart{{Host: "node0020", Error: "no heartbeat for 3 s"}}
+	m.SlowHosts = []mesh.SlowHost{
+		{Host: "node0007", NIC: "mlx5_1", Part: "sends", Figure: bandwidthKey, Value: 40e9, Median: 97e9},
+		{Host: "node0007", NIC: "mlx5_1", Part: "receives", Figure: latencyKey, Value: 9500, Median: 1700}}
+	m.LostHosts = []mesh.LostHost{{Host: "node0020", Error: "no heartbeat for 3 s"}}
 	root, err := html.Parse(strings.NewReader(htmlOf(t, m)))
 	if err != nil {
 		t.Fatal(err)
@@ -191,25 +190,25 @@ func TestPage_NICs(t *testing.T) {
 				if i == k {
 					continue
 				}
-				m.pair(i, k, 97, 1.7)
+				pair(m, i, k, 97, 1.7)
 				p := &m.Pairs[len(m.Pairs)-1]
 				p.FromNIC, p.ToNIC = nic, nic
-				slow := slowPart{From: p.From, To: p.To, FromNIC: nic, ToNIC: nic, Figure: bandwidthKey, Value: 40e9}
+				slow := mesh.SlowPair{From: p.From, To: p.To, FromNIC: nic, ToNIC: nic, Figure: bandwidthKey,
+					Value: 40e9}
 				switch {
 				case nic == "mlx5_1" && (i == 3 || k == 3):
-					p.Bits, p.P50, p.Error = nil, nil, "node0003 mlx5_1 reaches nobody"
+					p.Bits, p.P50, p.Error = 0, 0, "node0003 mlx5_1 reaches nobody"
 				case nic == "mlx5_0" && i == 2, nic == "mlx5_1" && i == 4 && k == 5:
-					bits := 40e9
-					p.Bits = &bits
+					p.Bits = 40e9
 					m.SlowPairs = append(m.SlowPairs, slow)
 				}
 			}
 		}
 	}
-	m.SlowHosts = []slowPart{{Host: m.Hosts[2], NIC: "mlx5_0", Part: "sends", Figure: bandwidthKey, OfHost: 40e9,
-		OfHosts: 97e9}}
-	m.Dark = []slowPart{{Host: m.Hosts[3], NIC: "mlx5_1", Error: "no message arrives within 3s"}}
-	m.Unmet = []slowPart{{Host: m.Hosts[5], NIC: "mlx5_9"}}
+	m.SlowHosts = []mesh.SlowHost{{Host: m.Hosts[2], NIC: "mlx5_0", Part: "sends", Figure: bandwidthKey, Value: 40e9,
+		Median: 97e9}}
+	m.DarkNICs = []mesh.DarkNIC{{Host: m.Hosts[3], NIC: "mlx5_1", Error: "no message arrives within 3s"}}
+	m.UnmetNICs = []mesh.HostNIC{{Host: m.Hosts[5], NIC: "mlx5_9"}}
 	text := htmlOf(t, m)
 	for _, want := range []string{"m.json: 1 NIC dark, 1 host slow, 1 more pair slow</h2>",
 		"6 hosts with up to 2 NICs, 50 pairs of NICs measured",
@@ -229,14 +228,15 @@ func TestPage_NICs(t *testing.T) {
 // TestPage_Kinds: hosts that did not come, that were left out, and tails of latencies.
 func TestPage_Kinds(t *testing.T) {
 	m := meshWith(4)
-	m.pair(0, 1, 97, 1.7)
-	m.pair(1, 0, 97, 1.7)
-	m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[0], To: m.Hosts[3], Error: "it has no device"})
-	m.LostHosts = []slowPart{{Host: "elsewhere", Kind: "absent", Error: "it did not come"}, {Host: m.Hosts[3],
+	pair(m, 0, 1, 97, 1.7)
+	pair(m, 1, 0, 97, 1.7)
+	m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[0], To: m.Hosts[3], Error: "it has no device"})
+	m.LostHosts = []mesh.LostHost{{Host: "elsewhere", Kind: "absent", Error: "it did not come"}, {Host: m.Hosts[3],
 		Kind: "left out", Error: "release"},
 		{Host: m.Hosts[2], Kind: "nonsense"}, {Host: unnamed, Kind: "absent", Error: "3 more hosts did not come"}}
-	m.SlowHosts = []slowPart{{Host: m.Hosts[1], Part: "receives", Figure: "latency_max_ns", OfHost: 3e9, OfHosts: 2e3}}
-	m.SlowPairs = []slowPart{{From: m.Hosts[0], To: m.Hosts[1], Figure: "latency_max_ns", Value: 3e9}}
+	m.SlowHosts = []mesh.SlowHost{{Host: m.Hosts[1], Part: "receives", Figure: "latency_max_ns", Value: 3e9,
+		Median: 2e3}}
+	m.SlowPairs = []mesh.SlowPair{{From: m.Hosts[0], To: m.Hosts[1], Figure: "latency_max_ns", Value: 3e9}}
 	text := htmlOf(t, m)
 	for want, n := range map[string]int{
 		"1 host lost, 1 host left out, 1 host absent, unnamed hosts absent, 1 host slow</h2>": 1,
@@ -270,9 +270,9 @@ func TestPage_Unmeasured(t *testing.T) {
 		"mesh wrong") {
 		t.Error(text)
 	}
-	m.pair(0, 1, 97, 1.7)
-	m.pair(1, 0, 97, 1.7)
-	m.Pairs = append(m.Pairs, savedPair{From: m.Hosts[2], To: m.Hosts[0], Error: "interrupted"})
+	pair(m, 0, 1, 97, 1.7)
+	pair(m, 1, 0, 97, 1.7)
+	m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[2], To: m.Hosts[0], Error: "interrupted"})
 	text := htmlOf(t, m)
 	if !strings.Contains(text, "no host and no pair is slow") || strings.Contains(text, "mesh wrong") ||
 		strings.Count(text, `class="cell l0"`) != 8 || strings.Count(text, `class="cell l3"`) != 4 {
@@ -289,20 +289,21 @@ func TestPage_HostileHosts(t *testing.T) {
 		for i := range n {
 			for k := range n {
 				if i != k {
-					m.pair(i, k, float64(40+i), 1.7)
+					pair(m, i, k, float64(40+i), 1.7)
 				}
 			}
 		}
 		for _, h := range m.Hosts[:4] {
-			part := slowPart{Host: h, Part: h, Figure: h, NIC: h, Error: h, From: h, To: m.Hosts[1]}
-			m.SlowHosts, m.LostHosts, m.SlowPairs = append(m.SlowHosts, part), append(m.LostHosts, part),
-				append(m.SlowPairs, part)
-			m.Dark, m.Unmet = append(m.Dark, part), append(m.Unmet, part)
-			m.Untested, m.Good = append(m.Untested, part), append(m.Good, h)
+			m.SlowHosts = append(m.SlowHosts, mesh.SlowHost{Host: h, Part: h, Figure: h, NIC: h})
+			m.LostHosts = append(m.LostHosts, mesh.LostHost{Host: h, Error: h})
+			m.SlowPairs = append(m.SlowPairs, mesh.SlowPair{From: h, To: m.Hosts[1], Figure: h})
+			dark := mesh.DarkNIC{Host: h, NIC: h, Error: h}
+			m.DarkNICs, m.Untested = append(m.DarkNICs, dark), append(m.Untested, dark)
+			m.UnmetNICs, m.Good = append(m.UnmetNICs, mesh.HostNIC{Host: h, NIC: h}), append(m.Good, h)
 			m.Unknown = append(m.Unknown, mesh.Listed{Host: h, Why: h})
 			m.Splits = append(m.Splits, mesh.Split{Sides: [][]mesh.HostNIC{{{Host: h, NIC: h}}, nil}, Error: h})
 			m.HostNICs = append(m.HostNICs, []string{h, h})
-			m.Pairs = append(m.Pairs, savedPair{From: h, To: m.Hosts[1], FromNIC: h, ToNIC: h, Error: h})
+			m.Pairs = append(m.Pairs, mesh.PairResult{From: h, To: m.Hosts[1], FromNIC: h, ToNIC: h, Error: h})
 		}
 		text := htmlOf(t, m)
 		root, err := html.Parse(strings.NewReader(text))
@@ -411,12 +412,12 @@ func TestLineRates(t *testing.T) {
 // TestPage_Stalls: hosts and pairs that stood still have a verdict each.
 func TestPage_Stalls(t *testing.T) {
 	m := meshWith(3)
-	m.pair(0, 1, 97, 1.7)
-	m.StalledHosts = []stalled{{Host: m.Hosts[1], Seconds: 3.21, At: 12.5, Times: 1},
+	pair(m, 0, 1, 97, 1.7)
+	m.StalledHosts = []mesh.StalledHost{{Host: m.Hosts[1], Seconds: 3.21, At: 12.5, Silences: 1},
 		{Host: m.Hosts[2], Seconds: 1.4, At: 2, Pairs: 7},
-		{Host: "<i>", Seconds: 1e300, At: -1, Times: 2}}
+		{Host: "<i>", Seconds: 1e300, At: -1, Silences: 2}}
 	for range mostVerdicts + 3 {
-		m.StalledPairs = append(m.StalledPairs, stalled{From: m.Hosts[0], To: m.Hosts[2], Seconds: 1.4})
+		m.StalledPairs = append(m.StalledPairs, mesh.StalledPair{From: m.Hosts[0], To: m.Hosts[2], Seconds: 1.4})
 	}
 	m.StalledPairs[5].FromNIC = "mlx5_1"
 	page := htmlOf(t, m)
@@ -437,9 +438,9 @@ func TestPage_Stalls(t *testing.T) {
 func TestPage_Confirm(t *testing.T) {
 	yes, no := true, false
 	m := meshWith(4)
-	m.pair(0, 1, 97, 1.7)
-	m.pair(0, 2, 1, 1.7)
-	slow := slowPart{Part: "sends", Figure: bandwidthKey, OfHost: 1e9, OfHosts: 97e9}
+	pair(m, 0, 1, 97, 1.7)
+	pair(m, 0, 2, 1, 1.7)
+	slow := mesh.SlowHost{Part: "sends", Figure: bandwidthKey, Value: 1e9, Median: 97e9}
 	for host, confirmed := range []*bool{0: nil, 1: &yes, 2: &no, 3: &no} {
 		s := slow
 		s.Host, s.Confirmed = m.Hosts[host], confirmed
@@ -448,10 +449,11 @@ func TestPage_Confirm(t *testing.T) {
 	more := m.SlowHosts[1]
 	more.Figure, more.Confirmed = latencyKey, &no
 	m.SlowHosts = append(m.SlowHosts, more)
-	m.SlowPairs = []slowPart{{From: m.Hosts[0], To: m.Hosts[1], Figure: bandwidthKey, Value: 1, Confirmed: &no},
+	m.SlowPairs = []mesh.SlowPair{{From: m.Hosts[0], To: m.Hosts[1], Figure: bandwidthKey, Value: 1,
+		Again: mesh.Again{Confirmed: &no}},
 		{From: m.Hosts[2], To: m.Hosts[3], Figure: bandwidthKey, Value: 1},
 		{From: m.Hosts[1], To: m.Hosts[2], Figure: bandwidthKey, Value: 1}}
-	if rest, _ := m.settled(); len(rest.SlowPairs) != 1 || rest.SlowPairs[0] != m.SlowPairs[2] {
+	if rest, _ := settled(m); len(rest.SlowPairs) != 1 || rest.SlowPairs[0] != m.SlowPairs[2] {
 		t.Errorf("slow pairs %+v, want that of the host which is slow", rest.SlowPairs)
 	}
 	page := htmlOf(t, m)
@@ -478,7 +480,7 @@ func TestPage_Unknown(t *testing.T) {
 		for to := range 4 {
 			for nic, gbits := range map[string]float64{"mlx5_0": 397, "mlx5_8": 97} {
 				if from != to {
-					m.pair(from, to, gbits, 1.7)
+					pair(m, from, to, gbits, 1.7)
 					p := &m.Pairs[len(m.Pairs)-1]
 					p.FromNIC, p.ToNIC = nic, nic
 				}
@@ -523,14 +525,14 @@ func TestPage_Unclear(t *testing.T) {
 			case i == 6 && k < 4:
 				err = "unknown: the CPUs of node0006 were busy (run delay 30 %): RetryExcErr"
 			}
-			if m.pair(i, k, 97, 1.7); err != "" {
+			if pair(m, i, k, 97, 1.7); err != "" {
 				p := &m.Pairs[len(m.Pairs)-1]
-				p.Bits, p.P50, p.Error = nil, nil, err
+				p.Bits, p.P50, p.Error = 0, 0, err
 			}
 		}
 	}
 	m.Splits = []mesh.Split{{Sides: sides[:], Error: "no message within 3s"}}
-	m.Untested = []slowPart{{Host: m.Hosts[5], Error: "no connection within 3s"}}
+	m.Untested = []mesh.DarkNIC{{Host: m.Hosts[5], Error: "no connection within 3s"}}
 	m.Unknown = append(m.Unknown, mesh.Listed{Host: m.Hosts[5], Why: "its tests cannot begin: no connection within 3s"},
 		mesh.Listed{Host: m.Hosts[6], Why: "its CPUs were busy in 4 of 12 pairs"})
 	m.Good = m.Hosts[7:]

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -13,59 +15,22 @@ const mostTraits = 3
 
 // traits describe a run, what matters most first. The words must be understood without their place.
 func (n Named) traits() []string {
-	t := &n.Test
-	out := []string{strings.TrimSpace(t.Verb + " " + t.Metric), t.Connection}
-	count := func(k int, one, many string) {
-		switch {
-		case k == 1:
-			out = append(out, one)
-		case k > 1:
-			out = append(out, fmt.Sprintf(many, k))
-		default:
-			out = append(out, "")
-		}
+	t, l := &n.Test, cmp.Or(n.Local, &sideDoc{})
+	host, peer := cmp.Or(n.Host, &Host{}), cmp.Or(n.Peer, &peerDoc{}).Address
+	if i := strings.LastIndexByte(peer, ':'); i > 0 && strings.Count(peer, ":") == 1 {
+		peer = peer[:i]
 	}
-	either := func(yes bool, a, b string) {
-		if yes {
-			out = append(out, a)
-		} else {
-			out = append(out, b)
-		}
+	count := func(k int, of string) string {
+		return lists.When(k > 0, fmt.Sprint(k, " ", of)+lists.When(k > 1, "s"))
 	}
-	either(t.Bidirectional, "both directions", "one direction")
-	count(t.QPs, "1 queue pair", "%d queue pairs")
-	count(t.Threads, "1 thread", "%d threads")
-	count(t.TxDepth, "send depth 1", "send depth %d")
-	count(t.PostList, "post list 1", "post list %d")
-	either(t.Events, "events", "polling")
-	out = append(out, t.Memory)
-	either(t.RDMACM, "rdma_cm", "sockets")
-	if l := n.Local; l != nil {
-		out = append(out, l.Device)
-		count(l.MTU, "MTU 1", "MTU %d")
-		out = append(out, prefixed("data path ", l.DataPath), prefixed("firmware ", l.Firmware))
-	} else {
-		out = append(out, "", "", "", "")
-	}
-	host, kernel := "", ""
-	if n.Host != nil {
-		host, kernel = n.Host.Name, n.Host.Kernel
-	}
-	peer := ""
-	if n.Peer != nil {
-		peer = n.Peer.Address
-		if i := strings.LastIndexByte(peer, ':'); i > 0 && strings.Count(peer, ":") == 1 {
-			peer = peer[:i]
-		}
-	}
-	return append(out, prefixed("on ", host), prefixed("to ", peer), prefixed("Linux ", kernel), n.Program)
-}
-
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
-	}
-	return prefix + s
+	depth := func(of string, k int) string { return lists.When(k > 0, fmt.Sprintf("%s %d", of, k)) }
+	prefixed := func(prefix, s string) string { return lists.When(s != "", prefix+s) }
+	return []string{strings.TrimSpace(t.Verb + " " + t.Metric), t.Connection,
+		cmp.Or(lists.When(t.Bidirectional, "both directions"), "one direction"), count(t.QPs, "queue pair"),
+		count(t.Threads, "thread"), depth("send depth", t.TxDepth), depth("post list", t.PostList),
+		cmp.Or(lists.When(t.Events, "events"), "polling"), t.Memory, cmp.Or(lists.When(t.RDMACM, "rdma_cm"), "sockets"),
+		l.Device, depth("MTU", l.MTU), prefixed("data path ", l.DataPath), prefixed("firmware ", l.Firmware),
+		prefixed("on ", host.Name), prefixed("to ", peer), prefixed("Linux ", host.Kernel), n.Program}
 }
 
 // nameRuns gives runs the traits in which they differ.

@@ -14,14 +14,12 @@ type nicSet map[[2]string]bool
 
 const anyNIC = "\x00"
 
-func (s nicSet) add(list []slowPart) {
-	for _, p := range list {
-		s[[2]string{p.Host, p.NIC}], s[[2]string{p.Host, anyNIC}] = true, true
-	}
+func (s nicSet) add(host, nic string) {
+	s[[2]string{host, nic}], s[[2]string{host, anyNIC}] = true, true
 }
 
 // has reports whether one end of a pair is in the set. Pairs of NICs without names may be of any.
-func (s nicSet) has(p *savedPair) bool {
+func (s nicSet) has(p *mesh.PairResult) bool {
 	in := func(host, nic string) bool {
 		return s[[2]string{host, nic}] || s[[2]string{host, ""}] || nic == "" && s[[2]string{host, anyNIC}]
 	}
@@ -34,9 +32,12 @@ func (v *view) cards() {
 	for _, list := range v.m.HostNICs {
 		v.rails = max(v.rails, len(list))
 	}
-	v.dark.add(v.m.Dark)
-	v.slow.add(v.m.SlowHosts)
-	v.mute.add(v.m.Untested)
+	for _, h := range v.m.SlowHosts {
+		v.slow.add(h.Host, h.NIC)
+	}
+	for _, n := range v.m.Untested {
+		v.mute.add(n.Host, n.NIC)
+	}
 	for _, s := range v.m.Splits {
 		side := map[[2]string]int{}
 		for i, list := range s.Sides {
@@ -46,7 +47,8 @@ func (v *view) cards() {
 		}
 		v.apart = append(v.apart, side)
 	}
-	for _, d := range v.m.Dark {
+	for _, d := range v.m.DarkNICs {
+		v.dark.add(d.Host, d.NIC)
 		if i, ok := v.at[d.Host]; ok {
 			v.marks[i] = "dark"
 		}
@@ -54,7 +56,7 @@ func (v *view) cards() {
 }
 
 // parted reports whether the ends of a pair are on different sides of a split fabric.
-func (v *view) parted(p *savedPair) bool {
+func (v *view) parted(p *mesh.PairResult) bool {
 	for _, side := range v.apart {
 		at := func(host, nic string) int { return max(side[[2]string{host, nic}], side[[2]string{host, ""}]) }
 		if a, b := at(p.From, p.FromNIC), at(p.To, p.ToNIC); a != b && a > 0 && b > 0 {
@@ -100,7 +102,7 @@ func end(host, nic string) string {
 }
 
 // explained reports whether a pair is slow or without a figure as one of its hosts or NICs is.
-func (v *view) explained(p *savedPair) bool {
+func (v *view) explained(p *mesh.PairResult) bool {
 	return v.lost(p.From) || v.lost(p.To) || v.dark.has(p) || v.slow.has(p)
 }
 
@@ -118,15 +120,15 @@ func (v *view) darkNICs() {
 			without[e]++
 		}
 	}
-	v.part(len(v.m.Dark), "NIC dark", "NICs dark")
-	some(v, "dark", v.m.Dark, mostVerdicts, "more, in the JSON file", func(d slowPart) (host, why string) {
+	v.part(len(v.m.DarkNICs), "NIC dark", "NICs dark")
+	some(v, "dark", v.m.DarkNICs, mostVerdicts, "more, in the JSON file", func(d mesh.DarkNIC) (host, why string) {
 		why = "reaches nobody: " + cut(printable.Message(d.Error), longestError)
 		if n := without[[2]string{d.Host, d.NIC}]; n > 0 {
 			why += fmt.Sprintf(". %s of it without a figure", plural(n, "pair", "pairs"))
 		}
-		return d.name(), why
+		return end(d.Host, d.NIC), why
 	})
-	some(v, "unmet", v.m.Unmet, mostVerdicts/4, "more NICs were not measured", func(n slowPart) (host, why string) {
-		return n.name(), "was not measured: no host that it met has such a NIC"
+	some(v, "unmet", v.m.UnmetNICs, mostVerdicts/4, "more NICs were not measured", func(n mesh.HostNIC) (_, _ string) {
+		return end(n.Host, n.NIC), "was not measured: no host that it met has such a NIC"
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -77,21 +76,14 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	default:
 		v.Headline = "no host and no pair is slow"
 	}
-	for i, o := range v.m.Others {
-		if i == mostVerdicts {
-			break
-		}
-		v.add("release", name(o.Host), "runs "+cut(printable.Message(o.Program), longestError)+
-			": releases may measure differently")
-	}
 }
 
 // kinds of hosts that are gone, or did not come.
-var kinds = []string{"lost", "left out", "absent"}
+var kinds = []string{mesh.Lost, mesh.LeftOut, mesh.Absent}
 
-func (p slowPart) kind() string {
-	if slices.Contains(kinds, p.Kind) {
-		return p.Kind
+func kindOf(l mesh.LostHost) string {
+	if slices.Contains(kinds, l.Kind) {
+		return l.Kind
 	}
 	return kinds[0]
 }
@@ -104,7 +96,7 @@ func (v *view) lostHosts(without map[string]int) {
 	for _, kind := range kinds {
 		n, more := 0, ""
 		for _, s := range v.m.LostHosts {
-			if s.kind() != kind {
+			if kindOf(s) != kind {
 				continue
 			}
 			why := cut(printable.Message(s.Error), longestError)
@@ -120,7 +112,7 @@ func (v *view) lostHosts(without map[string]int) {
 				why = strings.TrimPrefix(fmt.Sprintf("%s. %s of it without a figure", why, plural(k, "pair", "pairs")),
 					". ")
 			}
-			v.add(kind, s.name(), why)
+			v.add(kind, name(s.Host), why)
 		}
 		v.part(n, "host "+kind, "hosts "+kind)
 		if more != "" {
@@ -130,13 +122,6 @@ func (v *view) lostHosts(without map[string]int) {
 			v.add(kind, "", fmt.Sprintf("%d more hosts", n-mostVerdicts))
 		}
 	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (v *view) add(what, host, why string) { v.Verdicts = append(v.Verdicts, finding{what, host, why}) }
@@ -167,42 +152,40 @@ func (v *view) marked(host string) bool {
 
 // slowHosts has a verdict for each slow host, with all its parts and figures.
 func (v *view) slowHosts() {
-	hosts := lists.Groups(v.m.SlowHosts, slowPart.name)
+	hosts := lists.Groups(v.m.SlowHosts, slowName)
 	v.part(len(hosts), "host slow", "hosts slow")
-	some(v, "slow", hosts, mostVerdicts, "more, in the table of hosts", func(parts []slowPart) (host, says string) {
-		return parts[0].name(), strings.Join(lists.Map(parts, slowPart.says), "; ")
+	some(v, "slow", hosts, mostVerdicts, "more, in the table of hosts", func(parts []mesh.SlowHost) (_, _ string) {
+		return slowName(parts[0]), strings.Join(lists.Map(parts, slowSays), "; ")
 	})
 }
 
-// says describes a part of a slow host, and its figure.
-func (p slowPart) says() string {
+// slowSays describes a part of a slow host, and its figure.
+func slowSays(p mesh.SlowHost) string {
 	says := p.Part
 	for f := range lists.Each(pairFigures[:]) {
-		if p.Figure != f.key {
+		if p.Figure != f.Key {
 			continue
 		}
-		if says += " at"; !f.more {
+		if says += " at"; f.Key == latencyKey {
 			says += " a latency of"
 		}
-		if x, m := p.OfHost/f.per, p.OfHosts/f.per; plot.Log.Fits(x) && plot.Log.Fits(m) {
+		if x, m := p.Value/f.Per, p.Median/f.Per; plot.Log.Fits(x) && plot.Log.Fits(m) {
 			says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
 		} else {
-			says = p.Part + ", " + map[bool]string{true: "bandwidth", false: "latency"}[f.more]
+			says = p.Part + ", " + map[string]string{bandwidthKey: "bandwidth", latencyKey: "latency"}[f.Key]
 		}
 	}
 	if words := tails[p.Figure]; words != "" {
 		says += ", " + words
-		if x, m := p.OfHost/1e3, p.OfHosts/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
+		if x, m := p.Value/1e3, p.Median/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
 			says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
 		}
 	}
 	return cut(printable.Message(says), longestError)
 }
 
-// name is the host, and its NIC if the verdict is on that alone.
-func (p slowPart) name() string {
-	return end(p.Host, p.NIC)
-}
+// slowName is the host, and its NIC if the verdict is on that alone.
+func slowName(p mesh.SlowHost) string { return end(p.Host, p.NIC) }
 
 // byCount returns the keys, the most frequent first.
 func byCount(m map[string]int) []string {
@@ -213,7 +196,7 @@ func byCount(m map[string]int) []string {
 // them, so that it does not hide all others.
 func (v *view) worst(slow slowFigures) {
 	type candidate struct {
-		p    *savedPair
+		p    *mesh.PairResult
 		rank float64
 	}
 	var all []candidate
@@ -221,7 +204,7 @@ func (v *view) worst(slow slowFigures) {
 		rank := 0.0
 		for k := range pairFigures {
 			if x := pairFigures[k].of(p); x > 0 {
-				r := pairFigures[k].worse(x, v.rail[k][p.rail()])
+				r := pairFigures[k].Factor(x, v.rail[k][railOf(p)])
 				if slow.has(p, &pairFigures[k]) {
 					r += 1e6 // what was judged comes before what is only far
 				}
@@ -252,7 +235,7 @@ func (v *view) worst(slow slowFigures) {
 		for k := range pairFigures {
 			f := &pairFigures[k]
 			if x := f.of(c.p); x > 0 {
-				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][c.p.rail()]))
+				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][railOf(c.p)]))
 				w.Bad[k] = slow.has(c.p, f)
 			}
 		}
@@ -317,47 +300,4 @@ func (v *view) hosts(medians [2]float64) {
 	}
 	rank := func(h hostRow) int { return 2*btoi(h.Bad) + btoi(h.Says == unknownHost) }
 	slices.SortStableFunc(v.Hosts, func(a, b hostRow) int { return rank(b) - rank(a) })
-}
-
-// distance returns the distance of v from the median in words.
-func distance(v, median float64) string {
-	switch {
-	case v <= 0 || !(median > 0):
-		return ""
-	case v >= 4*median:
-		return "×" + plot.Number(math.Round(10*v/median)/10)
-	case 10*v <= median: // percents of all of them look alike
-		return "÷" + plot.Number(math.Round(10*median/v)/10)
-	}
-	percent := math.Round(100 * (v/median - 1))
-	if percent == 0 {
-		return "±0 %"
-	}
-	return strings.Replace(fmt.Sprintf("%+.0f %%", percent), "-", "−", 1)
-}
-
-// name is a host's name for a table.
-func name(s string) string { return cut(printable.Message(s), longestText) }
-
-func cut(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most/2]) + "…" + string(r[len(r)-most/2+1:])
-	}
-	return s
-}
-
-// grouped prints a number with commas.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return grouped(n) + " " + many
 }

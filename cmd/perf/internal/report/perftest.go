@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -23,12 +25,9 @@ func (o *Outcome) Perftest(w io.Writer) error {
 		Info    stockInfo `json:"test_info"`
 		Results any       `json:"results"`
 		Error   string    `json:"error,omitempty"` // perftest writes no file then
-	}{Info: stockInfoOf(o.Plan, &o.Result.Setup), Results: struct{}{}}
+	}{stockInfoOf(o.Plan, &o.Result.Setup), struct{}{}, text(o.Failure)}
 	if n := len(o.Result.Sizes); n > 0 {
 		doc.Results = o.stockResults(&o.Result.Sizes[n-1])
-	}
-	if o.Failure != nil {
-		doc.Error = o.Failure.Error()
 	}
 	b, err := json.MarshalIndent(doc, "", "") // a key on each line, at its beginning
 	if err == nil {
@@ -79,87 +78,31 @@ func (b onOff) String() string {
 func (b onOff) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 func stockInfoOf(p *plan.Plan, s *session.Setup) stockInfo {
-	i := stockInfo{Test: strings.Join(stockWords(p), "_"), DualPort: onOff(p.Link.DualPort), Device: s.Local.Device,
-		QPs: p.Ends(), Transport: "IB", Conn: p.Transport.String(), SRQ: onOff(p.Queues.UseSRQ || p.Transport.OneWay()),
-		Relaxed: onOff(p.Relaxed()), MTU: s.Local.MTU, Link: s.Local.LinkLayer, CM: onOff(p.Peer.RDMACM),
-		Exchange: "Ethernet"}
-	if s.Local.IWARP {
-		i.Transport = "IW"
-	}
-	if s.Local.LinkLayer == ibv.LinkInfiniBand.String() {
-		i.Link = "IB"
-	}
-	if p.Queues.Events {
-		i.Events = fmt.Sprintf("Using_%s_comp%d", s.Local.Device, p.Queues.Vector)
-	}
-	if p.Multicast {
-		i.Multicast = "on_UD"
-	}
-	if p.Client() || p.Load.Bidirectional {
-		i.TxDepth = p.Queues.TxDepth
-	}
-	if p.Verb.Consumes() && (!p.Client() || p.Load.Bidirectional) {
-		i.RxDepth = p.Queues.RxDepth
-	}
-	if p.Queues.PostList > 1 {
-		i.PostList = p.Queues.PostList
-	}
-	if p.Queues.RecvList > 1 {
-		i.RecvList = p.Queues.RecvList
-	}
-	if p.Bandwidth() {
-		i.CQMod = p.Queues.CQMod
-	}
-	if s.Local.GIDIndex >= 0 {
-		i.GIDIndex = &s.Local.GIDIndex
-	}
-	if p.Verb.Fetches() {
-		i.OutReads = s.OutReads
-	} else {
-		inline := max(s.Local.Inline, 0)
-		i.Inline = &inline
-	}
-	if p.ByCM() {
-		i.Exchange = "rdma_cm"
-	}
-	if p.Peer.RDMACM && p.Link.TClass != 0 {
-		i.TOS = &p.Link.TClass
-	}
-	return i
+	l, q, both := &s.Local, &p.Queues, p.Load.Bidirectional
+	inline := max(l.Inline, 0)
+	return stockInfo{Test: strings.Join(stockWords(p), "_"),
+		Events:    lists.When(q.Events, fmt.Sprintf("Using_%s_comp%d", l.Device, q.Vector)),
+		Multicast: lists.When(p.Multicast, "on_UD"), DualPort: onOff(p.Link.DualPort), Device: l.Device, QPs: p.Ends(),
+		Transport: cmp.Or(lists.When(l.IWARP, "IW"), "IB"), Conn: p.Transport.String(),
+		SRQ: onOff(q.UseSRQ || p.Transport.OneWay()), Relaxed: onOff(p.Relaxed()),
+		TxDepth:  lists.When(p.Client() || both, q.TxDepth),
+		PostList: lists.When(q.PostList > 1, q.PostList), RecvList: lists.When(q.RecvList > 1, q.RecvList),
+		RxDepth: lists.When(p.Verb.Consumes() && (!p.Client() || both), q.RxDepth),
+		CQMod:   lists.When(p.Bandwidth(), q.CQMod), MTU: l.MTU,
+		Link:     cmp.Or(lists.When(l.LinkLayer == ibv.LinkInfiniBand.String(), "IB"), l.LinkLayer),
+		GIDIndex: lists.When(l.GIDIndex >= 0, &l.GIDIndex), Inline: lists.When(!p.Verb.Fetches(), &inline),
+		OutReads: lists.When(p.Verb.Fetches(), s.OutReads), CM: onOff(p.Peer.RDMACM),
+		Exchange: cmp.Or(lists.When(p.ByCM(), "rdma_cm"), "Ethernet"),
+		TOS:      lists.When(p.Peer.RDMACM && p.Link.TClass != 0, &p.Link.TClass)}
 }
 
 // stockWords is perftest's name of a test.
 func stockWords(p *plan.Plan) []string {
-	words := []string{"Send"}
-	switch p.Verb {
-	case wire.Send:
-		if p.Queues.SendImm {
-			words = []string{"Send_imm"}
-		}
-	case wire.Write:
-		words = []string{"RDMA_Write"}
-	case wire.WriteImm:
-		words = []string{"RDMA_Write_imm"}
-	case wire.Read:
-		words = []string{"RDMA_Read"}
-	case wire.Atomic:
-		words = []string{"Atomic", p.Atomic.String()}
-	}
-	if p.Load.Bidirectional {
-		words = append(words, "Bidirectional")
-	}
-	if p.Queues.PostList > 1 {
-		words = append(words, "Post_List")
-	}
-	if p.Bandwidth() {
-		words = append(words, "BW")
-	} else {
-		words = append(words, "Latency")
-	}
-	if p.Multicast {
-		words = append(words, "Multicast")
-	}
-	return append(words, "Test")
+	verb := map[wire.Verb]string{wire.Send: "Send" + lists.When(p.Queues.SendImm, "_imm"), wire.Write: "RDMA_Write",
+		wire.WriteImm: "RDMA_Write_imm", wire.Read: "RDMA_Read", wire.Atomic: "Atomic"}[p.Verb]
+	return words(cmp.Or(verb, "Send"), lists.When(p.Verb == wire.Atomic, p.Atomic.String()),
+		lists.When(p.Load.Bidirectional, "Bidirectional"), lists.When(p.Queues.PostList > 1, "Post_List"),
+		cmp.Or(lists.When(p.Bandwidth(), "BW"), "Latency"), lists.When(p.Multicast, "Multicast"), "Test")
 }
 
 // figure is a number of perftest's object, or null.

@@ -15,8 +15,8 @@ import (
 // Saved is a JSON object as read from a file: of a run, or of a mesh if Mesh is there.
 type Saved struct {
 	document
-	Results []savedSize `json:"results"`
-	Mesh    *savedMesh  `json:"-"`
+	Results []savedSize  `json:"results"`
+	Mesh    *mesh.Result `json:"-"`
 }
 
 // savedSize has the possible figures of a size, for all tests.
@@ -26,66 +26,6 @@ type savedSize struct {
 	Histogram []measure.Bucket `json:"histogram"`
 	Over      string           `json:"over"`    // of rdmaperf stream and rdmaperf message
 	Lat       *measure.Summary `json:"latency"` // the same
-}
-
-type savedMesh struct {
-	Hosts     []string    `json:"hosts"`
-	Pairs     []savedPair `json:"pairs"`
-	SlowPairs []slowPart  `json:"slow_pairs"`
-	SlowHosts []slowPart  `json:"slow_hosts"`
-	LostHosts []slowPart  `json:"lost_hosts"`
-
-	HostNICs [][]string `json:"host_nics"` // of each host, if hosts have several
-	Dark     []slowPart `json:"dark_nics"`
-	Unmet    []slowPart `json:"unmet_nics"`
-
-	// Each host that has a name is in one of three lists.
-	Good    []string      `json:"good_hosts"`
-	Bad     []mesh.Listed `json:"bad_hosts"`
-	Unknown []mesh.Listed `json:"unknown_hosts"`
-
-	Splits   []mesh.Split `json:"splits"`
-	Untested []slowPart   `json:"untested_nics"`
-
-	StalledHosts []stalled `json:"stalled_hosts"`
-	StalledPairs []stalled `json:"stalled_pairs"`
-
-	Others []struct {
-		Host    string `json:"host"`
-		Program string `json:"program"`
-	} `json:"other_programs"`
-	Test mesh.Test `json:"test"`
-}
-
-type savedPair struct {
-	From    string   `json:"from"`
-	To      string   `json:"to"`
-	FromNIC string   `json:"from_nic"`
-	ToNIC   string   `json:"to_nic"`
-	Bits    *float64 `json:"bandwidth_bits_per_second"`
-	P50     *float64 `json:"latency_p50_ns"`
-	Error   string   `json:"error"`
-}
-
-// slowPart is a pair or a host that is an outlier.
-type slowPart struct {
-	From    string `json:"from"`
-	To      string `json:"to"`
-	FromNIC string `json:"from_nic"`
-	ToNIC   string `json:"to_nic"`
-
-	Host   string `json:"host"`
-	Part   string `json:"part"`   // of a host: whether it sends or receives
-	NIC    string `json:"nic"`    // of a host, if it is not the whole host
-	Figure string `json:"figure"` // the key of a pair
-	Kind   string `json:"kind"`   // of a host that is gone: lost, left out, absent
-	Error  string `json:"error"`
-
-	Value   float64 `json:"value"` // of a pair
-	OfHost  float64 `json:"median_of_host"`
-	OfHosts float64 `json:"median_of_hosts"`
-
-	Confirmed *bool `json:"confirmed"` // nil: it was not measured again
 }
 
 // Keys of the figures of a pair, as a mesh names them.
@@ -130,7 +70,7 @@ func Read(r io.Reader) (*Saved, error) {
 		return nil, fmt.Errorf("schema version %d; this rdmaperf reads version %d", s.Version, version)
 	}
 	if s.Schema == mesh.Schema {
-		s.Mesh = &savedMesh{}
+		s.Mesh = &mesh.Result{}
 		if err := json.Unmarshal(b, s.Mesh); err != nil {
 			return nil, fmt.Errorf("not a JSON object of rdmaperf mesh: %w", err)
 		}

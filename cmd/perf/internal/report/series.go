@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -73,11 +74,11 @@ func (s *series) size(r *savedSize, latency bool) {
 }
 
 // mesh takes the figures of all pairs, and those of each host.
-func (s *series) mesh(m *savedMesh) {
+func (s *series) mesh(m *mesh.Result) {
 	for p := range lists.Each(m.Pairs) {
 		for _, hosts := range []string{"all pairs", p.From + " sends", p.To + " receives"} {
-			s.add(figureKey{hosts: hosts, figure: bandwidthKey}, known(p.Bits))
-			s.add(figureKey{hosts: hosts, figure: latencyKey}, known(p.P50))
+			s.add(figureKey{hosts: hosts, figure: bandwidthKey}, p.Bits)
+			s.add(figureKey{hosts: hosts, figure: latencyKey}, p.P50)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
@@ -40,11 +41,7 @@ func (t Stock) table() Table { return Table{W: t.Diag, Plan: t.Plan} }
 func (t Stock) printf(format string, a ...any) { fmt.Fprintf(t.W, format, a...) }
 
 func (t Stock) rule() {
-	if t.Plan.Report.PerPort {
-		t.printf("%s\n", rulePerPort)
-		return
-	}
-	t.printf("%s\n", rule)
+	t.printf("%s\n", cmp.Or(lists.When(t.Plan.Report.PerPort, rulePerPort), rule))
 }
 
 // Begin prints what perftest prints before there is a peer.
@@ -180,10 +177,7 @@ func hex(v uint64, w int) string {
 }
 
 func (t Stock) columns() {
-	p, unit := t.Plan, "MiB/sec"
-	if p.Report.Gbits {
-		unit = "Gb/sec"
-	}
+	p, unit := t.Plan, unitOf(t.Plan)
 	switch {
 	case p.Bandwidth():
 		t.printf(" #bytes     #iterations    BW peak[%s]    BW average[%s]   MsgRate[Mpps]", unit, unit)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -76,14 +77,9 @@ func (t Table) Rails(rails []engine.Rail) {
 // kind prints which test it is.
 func (t Table) kind() {
 	p := t.Plan
-	kind := fmt.Sprintf("%s %s", p.Verb, p.Metric)
-	if p.Load.Bidirectional {
-		kind += ", both directions"
-	}
-	if p.Load.Reversed {
-		kind += ", reversed"
-	}
-	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role(p.Connects()))
+	fmt.Fprintf(t.W, "%s %s%s%s, %s, %s\n", p.Verb, p.Metric,
+		lists.When(p.Load.Bidirectional, ", both directions"), lists.When(p.Load.Reversed, ", reversed"), p.Transport,
+		role(p.Connects()))
 }
 
 // end prints the two ends of a connection.
@@ -119,17 +115,10 @@ func (t Table) end(s session.Setup) {
 }
 
 func device(l session.Side) string {
-	d := fmt.Sprintf("%s port %d, %s, mtu %d", printable.Name(l.Device), l.Port, l.LinkLayer, l.MTU)
-	if l.RateGbps > 0 {
-		d += fmt.Sprintf(", %g Gb/s", l.RateGbps)
-	}
-	if l.DataPath != "" {
-		d += ", data path " + strings.ToLower(l.DataPath)
-	}
-	if l.Native {
-		d += ", native control path"
-	}
-	return d
+	return fmt.Sprintf("%s port %d, %s, mtu %d", printable.Name(l.Device), l.Port, l.LinkLayer, l.MTU) +
+		lists.When(l.RateGbps > 0, fmt.Sprintf(", %g Gb/s", l.RateGbps)) +
+		lists.When(l.DataPath != "", ", data path "+strings.ToLower(l.DataPath)) +
+		lists.When(l.Native, ", native control path")
 }
 
 // options names what shapes the figures.
@@ -176,16 +165,16 @@ func options(p *plan.Plan, s session.Setup) string {
 	return strings.Join(o, ", ")
 }
 
+// unitOf is that of bandwidths.
+func unitOf(p *plan.Plan) string { return cmp.Or(lists.When(p.Report.Gbits, "Gb/sec"), "MiB/sec") }
+
 func (t Table) columns() {
 	if t.Plan.Metric == wire.Latency {
 		fmt.Fprintf(t.W, "%8s %11s %7s %7s %7s %7s %7s %7s %7s %7s %7s [usec]\n", // perftest's columns, then ours
 			"#bytes", "#iterations", "min", "max", "p50", "mean", "stdev", "p99", "p99.9", "p90", "p99.99")
 		return
 	}
-	unit := "MiB/sec"
-	if t.Plan.Report.Gbits {
-		unit = "Gb/sec"
-	}
+	unit := unitOf(t.Plan)
 	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "#bytes", "#iterations", "BW peak["+unit+"]",
 		"BW average["+unit+"]", "MsgRate[Mpps]")
 }
@@ -223,10 +212,7 @@ func (t Table) spacing(what string, s *measure.SpacingSummary) {
 	fmt.Fprintf(t.W, "%10s between completions of what was %s, %d times by the adapter's clock [usec]:\n%10s min %s, "+
 		"p50 %s, p99 %s, p99.9 %s, max %s, mean %s", "", what, s.Count, "", micros(s.Min), percentile(s.P50),
 		percentile(s.P99), percentile(s.P999), micros(s.Max), micros(s.Mean))
-	if s.Behind > 0 {
-		fmt.Fprintf(t.W, "; %d out of order", s.Behind)
-	}
-	fmt.Fprintln(t.W)
+	fmt.Fprintln(t.W, lists.When(s.Behind > 0, fmt.Sprintf("; %d out of order", s.Behind)))
 }
 
 // figure prints the one that was asked for, a dash if it is not known.
@@ -304,14 +290,8 @@ func (t Table) Interval(size uint64, i measure.Interval) {
 		}
 		return
 	}
-	of := ""
-	if i.Margin {
-		of = ", margin"
-	}
-	if i.Rail != "" {
-		of += ", " + printable.Name(i.Rail)
-	}
-	t.bandwidth(size, i.Messages, &b, fmt.Sprintf("  in %.1f s%s", i.Seconds, of))
+	t.bandwidth(size, i.Messages, &b, fmt.Sprintf("  in %.1f s%s%s", i.Seconds, lists.When(i.Margin, ", margin"),
+		lists.When(i.Rail != "", ", "+printable.Name(i.Rail))))
 	t.directions(i.Sent, i.Received)
 }
 
@@ -325,11 +305,8 @@ func (t Table) Footer(res *engine.Result, _ error) {
 		fmt.Fprintln(t.W, "partial: the run ended early, and the last figures are of what this end did until then")
 	}
 	if n := len(res.Sizes); n > 0 && res.Sizes[n-1].ByPeer {
-		what := "as the client measured it"
-		if t.Plan.Sweep() {
-			what += "; of all sizes it reports the last one"
-		}
-		fmt.Fprintln(t.W, what)
+		fmt.Fprintln(t.W, "as the client measured it"+
+			lists.When(t.Plan.Sweep(), "; of all sizes it reports the last one"))
 	}
 	if c := t.Plan; c.Verb.Fetches() && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
 		fmt.Fprintln(t.W, "the client measures, and does not report")
@@ -357,11 +334,8 @@ func (t Table) usage(u *measure.Usage) {
 		fmt.Fprintln(t.W, "counters: none of the port rose")
 		return
 	}
-	if t.Plan.Report.CounterNames != nil {
-		fmt.Fprintln(t.W, "counters rose by:")
-	} else {
-		fmt.Fprintln(t.W, "counters that rose:")
-	}
+	asked := t.Plan.Report.CounterNames != nil
+	fmt.Fprintln(t.W, cmp.Or(lists.When(asked, "counters rose by:"), "counters that rose:"))
 	for _, name := range slices.Sorted(maps.Keys(u.Counters)) {
 		fmt.Fprintf(t.W, "  %-34s %d\n", printable.Name(name), u.Counters[name])
 	}
@@ -369,17 +343,8 @@ func (t Table) usage(u *measure.Usage) {
 
 // Notes lists what a reader of the figures has to know.
 func Notes(res *engine.Result) []string {
-	var notes []string
-	if n := res.Setup.Local.Software; n != "" {
-		notes = append(notes, n)
-	}
-	if n := res.Setup.Place.Note; n != "" {
-		notes = append(notes, n)
-	}
-	if res.Ahead > 0 {
-		notes = append(notes, "the first message of each size is not in the latencies: a peer of perftest first "+
-			"measures its processor's clock")
-	}
+	notes := words(res.Setup.Local.Software, res.Setup.Place.Note, lists.When(res.Ahead > 0, "the first message of "+
+		"each size is not in the latencies: a peer of perftest first measures its processor's clock"))
 	return append(notes, res.Used.Notes()...)
 }
 

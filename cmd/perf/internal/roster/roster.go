@@ -35,20 +35,6 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("it is rank %d of %d, the others are of %d: it belongs to another run", e.Rank, e.Of, e.Others)
 }
 
-// Missing is a host that did not come: its name, or what else is known of it.
-type Missing struct {
-	Name string
-	Rank int // -1: not known
-}
-
-// String returns the name, or the rank.
-func (m Missing) String() string {
-	if m.Name != "" {
-		return m.Name
-	}
-	return fmt.Sprintf("rank %d", m.Rank)
-}
-
 // New returns a roster for the hosts of a launcher's list and number, as far as they are known. Expect is the number
 // that the user gives, or 0.
 func New(launcher Place, expect int) *Roster {
@@ -110,13 +96,8 @@ func (r *Roster) Come(name string, p Place) (string, error) {
 }
 
 // Say returns how many of those that came say that there are of.
-func (r *Roster) Say(of int) (n int) {
-	for _, h := range r.hosts {
-		if h.of == of {
-			n++
-		}
-	}
-	return n
+func (r *Roster) Say(of int) int {
+	return lists.Count(r.hosts, func(h *entry) bool { return h.of == of })
 }
 
 // Overrule makes of the number that holds, and returns the names of the hosts that said otherwise, which it forgets.
@@ -162,24 +143,19 @@ func (r *Roster) Complete() bool { return r.Expected() > 0 && r.came() >= r.Expe
 
 // came returns how many of those that are expected came. Where a launcher's number is known from its agents, others do
 // not count.
-func (r *Roster) came() (n int) {
-	for _, h := range r.hosts {
-		if !r.heard || r.fixed || h.rank >= 0 {
-			n++
-		}
-	}
-	return n
+func (r *Roster) came() int {
+	return lists.Count(r.hosts, func(h *entry) bool { return !r.heard || r.fixed || h.rank >= 0 })
 }
 
-// Missing returns the hosts that did not come: by the list if it names all that came, otherwise by their ranks.
-func (r *Roster) Missing() (list []Missing) {
+// Missing names the hosts that did not come: by the list if it names all that came, otherwise by their ranks.
+func (r *Roster) Missing() []string {
 	if r.Complete() {
 		return nil
 	}
 	if list, ok := r.unlisted(); ok {
 		return list
 	}
-	return lists.Map(r.absent(), func(rank int) Missing { return Missing{"", rank} })
+	return lists.Map(r.absent(), func(rank int) string { return fmt.Sprintf("rank %d", rank) })
 }
 
 // absent returns the ranks that nobody has, if all that came have one.
@@ -200,7 +176,7 @@ func (r *Roster) absent() (list []int) {
 }
 
 // unlisted returns whom the list has and who did not come, if all that came are in it, as many on each node.
-func (r *Roster) unlisted() (list []Missing, ok bool) {
+func (r *Roster) unlisted() (names []string, ok bool) {
 	if len(r.list) == 0 || r.Expected()%len(r.list) != 0 {
 		return nil, false
 	}
@@ -223,18 +199,18 @@ func (r *Roster) unlisted() (list []Missing, ok bool) {
 		on := left[short(n)]
 		left[short(n)] = 0
 		for k := range on {
-			m := Missing{n, -1}
+			name := n
 			if (k > 0 || came[short(n)]) && on == len(ranks) { // all that are missing are of this node
-				m.Name = fmt.Sprintf("%s#%d", n, ranks[k])
+				name = fmt.Sprintf("%s#%d", n, ranks[k])
 			}
-			for k := 2; taken[m.Name] || m.Name == n && came[short(n)]; k++ {
-				m.Name = fmt.Sprintf("%s#%d", n, k)
+			for k := 2; taken[name] || name == n && came[short(n)]; k++ {
+				name = fmt.Sprintf("%s#%d", n, k)
 			}
-			taken[m.Name] = true
-			list = append(list, m)
+			taken[name] = true
+			names = append(names, name)
 		}
 	}
-	return list, true
+	return names, true
 }
 
 // Node returns the node of a host: several hosts of a mesh may be agents on one node.
@@ -272,7 +248,7 @@ func (r *Roster) Awaited() string {
 		return fmt.Sprintf("%d hosts have come, nobody has said of how many: %s", len(r.hosts), cut(r.present()))
 	}
 	text := fmt.Sprintf("%d of %d hosts have come", r.came(), r.Expected())
-	names := lists.Map(r.Missing(), Missing.String)
+	names := r.Missing()
 	if len(names) > 0 && len(names) == r.Short() {
 		return text + "; awaited: " + cut(Fold(names))
 	}

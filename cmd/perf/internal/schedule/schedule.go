@@ -8,11 +8,11 @@ import "slices"
 // a round. All other orders take one step after the other.
 type Schedule struct {
 	of      func(step int) []Pair
-	steps   []int // of the order, in turn
-	free    bool  // hosts go on by themselves
+	next    int  // step
+	end     int  // of the steps
+	free    bool // hosts go on by themselves
 	queues  []queue
 	look    []int // hosts of a tournament that may have something to do
-	next    int   // of steps
 	running int
 	left    int // pairs that have not begun
 }
@@ -26,36 +26,33 @@ type queue struct {
 // New returns the schedule of an order for n hosts. With rounds above 0, each host is in so many disjoint pairs only.
 func New(o Order, n, rounds int) *Schedule {
 	count, of := o.steps(n)
-	s := &Schedule{of: of, free: o == Rounds, queues: make([]queue, n)}
-	for i := range n {
-		s.again(n - 1 - i)
-	}
-	if s.free && rounds > 0 && 2*rounds < count {
+	if o == Rounds && rounds > 0 && 2*rounds < count {
 		some := sample(n, rounds)
 		count, of = 2*rounds, func(step int) []Pair { return played(n, step, some[step/2]) }
-		s.of = of
 	}
-	for step := range count {
-		s.steps = append(s.steps, step)
+	return newSchedule(n, 0, count, of, o == Rounds)
+}
+
+// newSchedule returns a schedule of steps, of a tournament if hosts are free.
+func newSchedule(n, from, to int, of func(step int) []Pair, free bool) *Schedule {
+	s := &Schedule{of: of, next: from, end: to, free: free, queues: make([]queue, n)}
+	for step := from; step < to; step++ {
 		s.left += len(of(step))
+	}
+	for i := range n {
+		s.again(n - 1 - i)
 	}
 	return s
 }
 
 // List returns a schedule of given pairs, one at a time.
 func List(n int, pairs []Pair) *Schedule {
-	s := &Schedule{of: func(step int) []Pair { return pairs[step : step+1] }, queues: make([]queue, n),
-		left: len(pairs)}
-	for i := range pairs {
-		s.steps = append(s.steps, i)
-	}
-	return s
+	return newSchedule(n, 0, len(pairs), func(step int) []Pair { return pairs[step : step+1] }, false)
 }
 
 // Together returns a schedule of given pairs, all at the same time.
 func Together(n int, pairs []Pair) *Schedule {
-	return &Schedule{of: func(int) []Pair { return pairs }, steps: []int{0}, queues: make([]queue, n),
-		left: len(pairs)}
+	return newSchedule(n, 0, 1, func(int) []Pair { return pairs }, false)
 }
 
 // Left returns how many pairs have not begun.
@@ -68,8 +65,8 @@ func (s *Schedule) Next() (begin, skip []Pair) {
 	if s.free {
 		return s.advance()
 	}
-	for s.running == 0 && len(begin) == 0 && s.next < len(s.steps) {
-		for _, p := range s.of(s.steps[s.next]) {
+	for s.running == 0 && len(begin) == 0 && s.next < s.end {
+		for _, p := range s.of(s.next) {
 			if s.queues[p.From].lost || s.queues[p.To].lost {
 				skip = append(skip, p)
 				continue
@@ -147,10 +144,10 @@ func (s *Schedule) advance() (begin, skip []Pair) {
 
 // fill gives the hosts the pairs of one more step, if there is one.
 func (s *Schedule) fill() bool {
-	if s.next == len(s.steps) {
+	if s.next == s.end {
 		return false
 	}
-	for _, p := range s.of(s.steps[s.next]) {
+	for _, p := range s.of(s.next) {
 		for _, i := range []int{p.From, p.To} {
 			q := &s.queues[i]
 			if q.pairs = append(q.pairs, p); len(q.pairs) == 1 && !q.busy {
@@ -163,11 +160,8 @@ func (s *Schedule) fill() bool {
 }
 
 func remove(q *queue, p Pair) {
-	for i := range q.pairs {
-		if q.pairs[i] == p {
-			q.pairs = append(q.pairs[:i:i], q.pairs[i+1:]...)
-			return
-		}
+	if i := slices.Index(q.pairs, p); i >= 0 {
+		q.pairs = slices.Delete(q.pairs, i, i+1)
 	}
 }
 
@@ -175,13 +169,5 @@ func remove(q *queue, p Pair) {
 // again.
 func Further(n, done, more int) *Schedule {
 	count, of := Rounds.steps(n)
-	s := &Schedule{of: of, free: true, queues: make([]queue, n)}
-	for i := range n {
-		s.again(n - 1 - i)
-	}
-	for i := 2 * done; i < 2*(done+more); i++ {
-		s.steps = append(s.steps, i%count)
-		s.left += len(of(i % count))
-	}
-	return s
+	return newSchedule(n, 2*done, 2*(done+more), func(step int) []Pair { return of(step % count) }, true)
 }

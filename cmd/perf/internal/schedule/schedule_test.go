@@ -10,7 +10,7 @@ import (
 
 // over reports whether nothing runs and nothing is left.
 func over(s *Schedule) bool {
-	if s.running > 0 || s.next < len(s.steps) {
+	if s.running > 0 || s.next < s.end {
 		return false
 	}
 	for i := range s.queues {
@@ -202,7 +202,7 @@ func TestSampleNear(t *testing.T) {
 			}
 			s := New(Rounds, n, rounds)
 			near, twice := make([][]int, n), map[Pair]bool{}
-			for _, step := range s.steps {
+			for step := range s.end {
 				busy := make([]bool, n)
 				for _, p := range s.of(step) {
 					if busy[p.From] || busy[p.To] || twice[p] {

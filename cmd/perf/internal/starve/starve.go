@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Limit is the share of a test's time above which its figures say more about the CPUs than about the device. A
@@ -50,14 +52,9 @@ func (w *Waits) String() string {
 	if w == nil || w.Elapsed <= 0 {
 		return "not known"
 	}
-	s := fmt.Sprintf("run delay %.0f %%", 100*w.RunDelay/w.Elapsed)
-	if w.Steal > 0 {
-		s += fmt.Sprintf(", steal %.0f %%", 100*w.Steal/w.Elapsed)
-	}
-	if w.Throttled > 0 {
-		s += fmt.Sprintf(", throttled %.0f %%", 100*w.Throttled/w.Elapsed)
-	}
-	return s + " of the time"
+	return fmt.Sprintf("run delay %.0f %%", 100*w.RunDelay/w.Elapsed) +
+		lists.When(w.Steal > 0, fmt.Sprintf(", steal %.0f %%", 100*w.Steal/w.Elapsed)) +
+		lists.When(w.Throttled > 0, fmt.Sprintf(", throttled %.0f %%", 100*w.Throttled/w.Elapsed)) + " of the time"
 }
 
 // Meter measures the waits of one process. One goroutine at a time may use it.
