@@ -27,9 +27,6 @@ func (t Transport) Reliable() bool { return t == RC || t == XRC || t == DC || t 
 // OneWay reports whether a queue pair either sends or receives, and all that receive share one queue.
 func (t Transport) OneWay() bool { return t == XRC || t == DC }
 
-// Datagrams reports whether each message names its peer.
-func (t Transport) Datagrams() bool { return t == UD || t == SRD }
-
 // ParseTransport reads the name of a transport, in any case.
 func ParseTransport(name string) (Transport, error) {
 	for _, t := range []Transport{RC, UC, UD, XRC, DC, SRD, RawEth} {
