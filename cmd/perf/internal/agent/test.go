@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -147,22 +146,18 @@ func checkServer(host string, port int) error {
 const (
 	opHold   = "hold"   // nothing; the connection shows that both ends live
 	opServer = "server" // be the server of a test; the first reply has its port
-	opClient = "client" // be its client
 	opLink   = "link"   // be an agent of a mesh; the connection is a link from now on
 )
 
 type request struct {
 	Op   string      `json:"op"`
 	Test wire.Params `json:"test"`
-	Host string      `json:"host,omitempty"` // of the server
-	Port int         `json:"port,omitempty"`
 }
 
 type reply struct {
-	Most    int             `json:"max_clients,omitempty"`
-	ID      string          `json:"id,omitempty"`
-	Program string          `json:"program,omitempty"`
-	Port    int             `json:"port,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"` // as rdmaperf --json prints it
-	Error   string          `json:"error,omitempty"`
+	Most    int    `json:"max_clients,omitempty"`
+	ID      string `json:"id,omitempty"`
+	Program string `json:"program,omitempty"`
+	Port    int    `json:"port,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
