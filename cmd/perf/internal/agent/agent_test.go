@@ -3,7 +3,6 @@ package agent
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
@@ -32,6 +32,7 @@ esac`
 var (
 	good = Token{[]byte("0123456789abcdef")}
 	test = wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 4096, Iters: 100, QPs: 2}
+	sh   = Child{[]string{"/bin/sh", "-c", asPerf, "rdmaperf"}}
 )
 
 // startAgent starts an agent and returns its port.
@@ -41,7 +42,7 @@ func startAgent(t *testing.T, c Config) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Token, c.Child = good, Child{[]string{"/bin/sh", "-c", asPerf, "rdmaperf"}}
+	c.Token, c.Child = good, sh
 	c.Runner = c.Child
 	if c.Log == nil {
 		c.Log = t.Logf
@@ -80,21 +81,27 @@ func TestAgentRunsTests(t *testing.T) {
 	if p, err := dial(t, port).Server(test, testutil.Patience); err != nil || p != 4711 {
 		t.Errorf("Server: port %d, %v", p, err)
 	}
-	out, err := dial(t, port).Client(test, "a.host", 99, testutil.Patience)
-	want := `{"args":"write bw --json -c RC -q 2 -s 4096 -n 100 -p 99 -- a.host"}`
-	if err != nil || string(out) != want {
+}
+
+// TestChild has clients of tests.
+func TestChild(t *testing.T) {
+	run := func(p wire.Params, host string) (string, error) {
+		out, err := sh.output(t.Context(), Task{Test: p, Host: host, Port: 99}, nil, new(starve.Waits))
+		return strings.TrimSpace(string(out)), err
+	}
+	out, err := run(test, "a.host")
+	want := `{"args": "write bw --json -c RC -q 2 -s 4096 -n 100 -p 99 -- a.host"}`
+	if err != nil || out != want {
 		t.Errorf("Client: %s, %v, want %s", out, err, want)
 	}
 	endless := wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 128, QPs: 1, All: true, Infinite: true,
 		Bidirectional: true, ReportBoth: true, Sizes: "[64 128]"}
-	out, err = dial(t, port).Client(endless, "a.host", 99, testutil.Patience)
-	want = `{"args":"write bw --json -c RC -q 1 --sizes 64,128 --run-infinitely -b --report-both -p 99 -- a.host"}`
-	if err != nil || string(out) != want {
+	out, err = run(endless, "a.host")
+	want = `{"args": "write bw --json -c RC -q 1 --sizes 64,128 --run-infinitely -b --report-both -p 99 -- a.host"}`
+	if err != nil || out != want {
 		t.Errorf("Client: %s, %v, want %s", out, err, want)
 	}
-	var refused *RefusedError
-	if _, err := dial(t, port).Client(test, "bad.host", 99, testutil.Patience); !errors.As(err, &refused) ||
-		refused.Message != "it is broken" {
+	if _, err := run(test, "bad.host"); err == nil || err.Error() != "it is broken" {
 		t.Errorf("Client that fails: %v", err)
 	}
 }
@@ -110,7 +117,7 @@ func TestAgentQueues(t *testing.T) {
 	var left atomic.Bool
 	go func() {
 		defer close(waits)
-		if _, err := second.Client(test, "a.host", 1, testutil.Patience); err != nil {
+		if _, err := second.Server(test, testutil.Patience); err != nil {
 			t.Errorf("the second client: %v", err)
 		}
 		if !left.Load() {
@@ -137,7 +144,7 @@ func TestAgentRefuses(t *testing.T) {
 		"its size":  {request{Op: opServer, Test: params(func(p *wire.Params) { p.Sizes = "[64 99999]" })}, "list of"},
 		"qps":       {request{Op: opServer, Test: params(func(p *wire.Params) { p.QPs = 1e6 })}, "1000000 queue pairs"},
 		"no qps":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.QPs = -1 })}, "-1 queue pairs"},
-		"iters":     {request{Op: opClient, Test: params(func(p *wire.Params) { p.Iters = 1e18 })}, "iterations"},
+		"iters":     {request{Op: opServer, Test: params(func(p *wire.Params) { p.Iters = 1e18 })}, "iterations"},
 		"duration":  {request{Op: opServer, Test: params(func(p *wire.Params) { p.Duration = time.Hour })}, "1h0m0s"},
 		"timeout":   {request{Op: opServer, Test: params(func(p *wire.Params) { p.Silence = 1e17 })}, "timeout 27777h"},
 		"verb":      {request{Op: opServer, Test: params(func(p *wire.Params) { p.Verb = 9 })}, "Verb(9)"},
@@ -145,15 +152,25 @@ func TestAgentRefuses(t *testing.T) {
 		"transport": {request{Op: opServer, Test: params(func(p *wire.Params) { p.Transport = 9 })}, "Transport(9)"},
 		"frames":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.Transport = 3 })}, "RawEth"},
 		"operation": {request{Op: "reboot"}, `"reboot"`},
-		"option":    {request{Op: opClient, Test: test, Host: "--version", Port: 1}, `host "--version"`},
-		"no host":   {request{Op: opClient, Test: test, Port: 1}, `host ""`},
-		"shell":     {request{Op: opClient, Test: test, Host: "a;reboot", Port: 1}, "neither a name nor"},
-		"port":      {request{Op: opClient, Test: test, Host: "a", Port: 70000}, "port 70000"},
 	} {
 		var refused *RefusedError
 		if _, err := dial(t, port).ask(tc.r, testutil.Patience); !errors.As(err, &refused) ||
 			!strings.Contains(refused.Message, tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// TestTaskRefuses has the tests of a mesh whose server is nowhere.
+func TestTaskRefuses(t *testing.T) {
+	for want, m := range map[string]message{
+		`host "--version"`:   {Op: opTest, Test: &test, Host: "--version", Port: 1},
+		`host ""`:            {Op: opTest, Test: &test, Port: 1},
+		"neither a name nor": {Op: opTest, Test: &test, Host: "a;reboot", Port: 1},
+		"port 70000":         {Op: opTest, Test: &test, Host: "a", Port: 70000},
+	} {
+		if task, err := m.task(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v, %v, want %q", task, err, want)
 		}
 	}
 }
@@ -329,10 +346,4 @@ func TestUnmet(t *testing.T) {
 			t.Errorf("%v is no failure of a NIC", err)
 		}
 	}
-}
-
-// Client makes the agent the client of a test, and returns what rdmaperf --json printed.
-func (c *Client) Client(p wire.Params, host string, port int, limit time.Duration) (json.RawMessage, error) {
-	r, err := c.ask(request{Op: opClient, Test: p, Host: host, Port: port}, limit)
-	return r.Result, err
 }

@@ -63,6 +63,21 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.Buffer.Write(b)
 }
 
+// result is the part of what rdmaperf --json prints that is read here.
+type result struct {
+	Peer struct {
+		Address string `json:"address"`
+		Version string `json:"perftest_version"`
+	} `json:"peer"`
+	Results []struct {
+		Bytes uint64  `json:"bytes"`
+		Bits  float64 `json:"bandwidth_bits_per_second"`
+		P50   float64 `json:"latency_p50_ns"`
+		P99   float64 `json:"latency_p99_ns"`
+		Max   float64 `json:"latency_max_ns"`
+	} `json:"results"`
+}
+
 // Child runs each end of a test in a process, an rdmaperf.
 type Child struct{ Program []string }
 
@@ -73,19 +88,12 @@ func (c Child) Run(ctx context.Context, t Task, listening func(port int) error) 
 	if f.CPU = &cpu; err != nil || t.Server() {
 		return f, err
 	}
-	var said struct {
-		Results []struct {
-			Bits float64 `json:"bandwidth_bits_per_second"`
-			P50  float64 `json:"latency_p50_ns"`
-			P99  float64 `json:"latency_p99_ns"`
-			Max  float64 `json:"latency_max_ns"`
-		} `json:"results"`
-	}
+	var said result
 	if err := json.Unmarshal(out, &said); err != nil {
 		return f, err
 	}
 	if len(said.Results) != 1 {
-		return f, errors.New("no figure in its result")
+		return f, errNoFigure
 	}
 	r := &said.Results[0]
 	f.Bits, f.P50, f.P99, f.Max = r.Bits, r.P50, r.P99, r.Max
@@ -94,8 +102,7 @@ func (c Child) Run(ctx context.Context, t Task, listening func(port int) error) 
 
 // output returns what a test prints, and measures how its process waits for CPUs. The process ends with ctx and with
 // this one.
-func (c Child) output(ctx context.Context, t Task, listening func(port int) error, cpu *starve.Waits) (json.RawMessage,
-	error) {
+func (c Child) output(ctx context.Context, t Task, listening func(port int) error, cpu *starve.Waits) ([]byte, error) {
 	runtime.LockOSThread() // the process gets a signal when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	if !t.Test.Infinite { // that one ends when its client leaves
@@ -127,7 +134,7 @@ func (c Child) output(ctx context.Context, t Task, listening func(port int) erro
 		}
 		return nil, text
 	}
-	return json.RawMessage(bytes.TrimSpace(out.Bytes())), nil
+	return out.Bytes(), nil
 }
 
 // sampling is the time between looks at a process. Once it has ended, there is nothing to look at.

@@ -7,11 +7,11 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -115,26 +115,14 @@ func (l *link) send(m message) error {
 
 // live sends heartbeats until ctx ends, and hands what comes to take, whose error ends the link.
 func (l *link) live(ctx context.Context, take func(message) error) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	ctx, cancel := context.WithCancel(ctx)
+	defer tick.Every(l.beat, func() {
+		if l.send(message{Op: opBeat}) != nil {
+			l.f.Close()
+		}
+	})()
 	defer l.f.Close()
-	defer cancel()
 	defer context.AfterFunc(ctx, func() { l.f.Close() })()
 	l.ear.hear()
-	wg.Go(func() {
-		for tick := time.NewTicker(l.beat); ; {
-			select {
-			case <-ctx.Done():
-				tick.Stop()
-				return
-			case <-tick.C:
-				if l.send(message{Op: opBeat}) != nil {
-					l.f.Close()
-				}
-			}
-		}
-	})
 	for {
 		var m message
 		if err := l.f.receive(&m, maxRequest); err != nil {

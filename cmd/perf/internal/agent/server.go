@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -134,17 +133,12 @@ func (s *server) serve(ctx context.Context, f *frames, r request) error {
 			<-ctx.Done()
 		}
 		return err
-	case opServer, opClient:
+	case opServer:
 		if err := CheckTest(r.Test); err != nil {
 			return err
 		}
 	default:
 		return fmt.Errorf("unknown operation %.20q: the client is of another version", r.Op)
-	}
-	if r.Op == opClient {
-		if err := checkServer(r.Host, r.Port); err != nil {
-			return err
-		}
 	}
 	select {
 	case s.slots <- struct{}{}:
@@ -154,13 +148,6 @@ func (s *server) serve(ctx context.Context, f *frames, r request) error {
 	}
 	s.Log("%v: %s of %v %v", f.RemoteAddr(), r.Op, r.Test.Verb, r.Test.Metric)
 	t := Task{Test: r.Test, Options: s.NICs[0].Options}
-	if r.Op == opClient {
-		t.Host, t.Port = r.Host, r.Port
-	}
-	var cpu starve.Waits
-	result, err := s.Child.output(ctx, t, func(port int) error { return f.send(reply{Port: port}) }, &cpu)
-	if err != nil {
-		return err
-	}
-	return f.send(reply{Result: result})
+	_, err := s.Child.Run(ctx, t, func(port int) error { return f.send(reply{Port: port}) })
+	return err
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,12 +25,6 @@ type Stock struct {
 	Port int      // TCP
 }
 
-// StockError is a server that could not even begin.
-type StockError struct{ Name, Said string }
-
-// Error returns one line.
-func (e *StockError) Error() string { return fmt.Sprintf("--stock %q: %s", e.Name, e.Said) }
-
 // ServeStock serves one client of each after the other until ctx ends, or until one of them cannot begin. Clients that
 // come meanwhile wait in the queue of the port, which stays open. ready is called when all ports take connections.
 func ServeStock(ctx context.Context, program, bind string, list []Stock, ready func(),
@@ -45,12 +38,12 @@ func ServeStock(ctx context.Context, program, bind string, list []Stock, ready f
 	for _, s := range list {
 		ln, err := net.Listen("tcp", net.JoinHostPort(bind, strconv.Itoa(s.Port)))
 		if err != nil {
-			return &StockError{s.Name, wire.ListenHint(err, "another server").Error()}
+			return fmt.Errorf("--stock %q: %w", s.Name, wire.ListenHint(err, "another server"))
 		}
 		f, err := ln.(*net.TCPListener).File()
 		ln.Close()
 		if err != nil {
-			return &StockError{s.Name, err.Error()}
+			return fmt.Errorf("--stock %q: %w", s.Name, err)
 		}
 		ports = append(ports, f)
 		log("stock clients of %s on TCP port %d, one after the other", s.Name, s.Port)
@@ -82,7 +75,7 @@ func (s *Stock) serve(ctx context.Context, program string, port *os.File, log fu
 		case err == nil:
 			log("%s: %s", s.Name, said)
 		case !began:
-			return &StockError{s.Name, said}
+			return fmt.Errorf("--stock %q: %s", s.Name, said)
 		default:
 			log("%s failed: %s", s.Name, said)
 			tick.Wait(ctx, 50*time.Millisecond) // a flood of strangers is not to keep this machine busy
@@ -108,18 +101,8 @@ func (s *Stock) once(ctx context.Context, program string, port *os.File) (said s
 
 // summary returns the figures of a test in one line.
 func summary(text []byte) string {
-	var r struct {
-		Peer struct {
-			Address string `json:"address"`
-			Version string `json:"perftest_version"`
-		} `json:"peer"`
-		Results []struct {
-			Bytes uint64  `json:"bytes"`
-			Bits  float64 `json:"bandwidth_bits_per_second"`
-			P50   float64 `json:"latency_p50_ns"`
-		} `json:"results"`
-	}
-	if err := json.Unmarshal(bytes.TrimSpace(text), &r); err != nil {
+	var r result
+	if err := json.Unmarshal(text, &r); err != nil {
 		return "done"
 	}
 	line := fmt.Sprintf("%s, perftest %s", r.Peer.Address, r.Peer.Version)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
@@ -69,35 +68,26 @@ func sizes(p wire.Params) (list []uint64, err error) {
 func arguments(p wire.Params) []string {
 	a := []string{p.Verb.String(), p.Metric.String(), "--json", "-c", p.Transport.String(),
 		"-q", strconv.Itoa(p.QPs)}
-	if p.Sizes != "" {
-		a = append(a, "--sizes", strings.Join(strings.Fields(strings.Trim(p.Sizes, "[]")), ","))
-		p.All = false
-	} else {
-		a = append(a, "-s", strconv.FormatUint(p.Size, 10))
-	}
-	switch {
-	case p.Infinite:
-		a = append(a, "--run-infinitely")
-	case p.Duration > 0:
-		a = append(a, "-D", p.Duration.String())
-	default:
-		a = append(a, "-n", strconv.FormatUint(p.Iters, 10))
-	}
-	if p.Silence > 0 {
-		a = append(a, "--timeout", p.Silence.String())
-	}
-	if p.Verb == wire.Atomic {
-		a = append(a, "-A", p.Atomic.String())
-	}
-	for _, f := range []struct {
-		on   bool
-		flag string
-	}{{p.All, "-a"}, {p.Bidirectional, "-b"}, {p.Verify, "--verify"}, {p.Gbits, "--report-gbits"},
-		{p.Multicast, "-g"}, {p.Reversed, "--reversed"}, {p.ReportBoth, "--report-both"}} {
-		if f.on {
-			a = append(a, f.flag)
+	add := func(on bool, option ...string) {
+		if on {
+			a = append(a, option...)
 		}
 	}
+	one := p.Sizes == ""
+	add(!one, "--sizes", strings.Join(strings.Fields(strings.Trim(p.Sizes, "[]")), ","))
+	add(one, "-s", strconv.FormatUint(p.Size, 10))
+	add(p.Infinite, "--run-infinitely")
+	add(!p.Infinite && p.Duration > 0, "-D", p.Duration.String())
+	add(!p.Infinite && p.Duration <= 0, "-n", strconv.FormatUint(p.Iters, 10))
+	add(p.Silence > 0, "--timeout", p.Silence.String())
+	add(p.Verb == wire.Atomic, "-A", p.Atomic.String())
+	add(p.All && one, "-a")
+	add(p.Bidirectional, "-b")
+	add(p.Verify, "--verify")
+	add(p.Gbits, "--report-gbits")
+	add(p.Multicast, "-g")
+	add(p.Reversed, "--reversed")
+	add(p.ReportBoth, "--report-both")
 	return a
 }
 
@@ -147,22 +137,18 @@ func checkServer(host string, port int) error {
 const (
 	opHold   = "hold"   // nothing; the connection shows that both ends live
 	opServer = "server" // be the server of a test; the first reply has its port
-	opClient = "client" // be its client
 	opLink   = "link"   // be an agent of a mesh; the connection is a link from now on
 )
 
 type request struct {
 	Op   string      `json:"op"`
 	Test wire.Params `json:"test"`
-	Host string      `json:"host,omitempty"` // of the server
-	Port int         `json:"port,omitempty"`
 }
 
 type reply struct {
-	Most    int             `json:"max_clients,omitempty"`
-	ID      string          `json:"id,omitempty"`
-	Program string          `json:"program,omitempty"`
-	Port    int             `json:"port,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"` // as rdmaperf --json prints it
-	Error   string          `json:"error,omitempty"`
+	Most    int    `json:"max_clients,omitempty"`
+	ID      string `json:"id,omitempty"`
+	Program string `json:"program,omitempty"`
+	Port    int    `json:"port,omitempty"`
+	Error   string `json:"error,omitempty"`
 }

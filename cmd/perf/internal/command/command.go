@@ -205,21 +205,14 @@ func (v *invocation) runTest(ctx context.Context) int {
 		err = errors.Join(err, save(name, func(w io.Writer) error { return form(&outcome, w) }))
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("interrupted: %w", err)
-		}
-		for _, e := range split(err) {
-			say(stderr, e)
-		}
+		sayFailed(ctx, stderr, err)
 		if meet := (*wire.MeetError)(nil); secret != "" && errors.As(err, &meet) {
 			return exitUnmet
 		}
 		return exitFailure
 	}
-	for _, e := range missed {
-		say(stderr, e)
-	}
 	if len(missed) > 0 {
+		say(stderr, errors.Join(missed...))
 		return exitLimit
 	}
 	return exitOK
@@ -288,20 +281,30 @@ func program() string { return "rdmaperf of pureverbs " + buildinfo.Version() }
 // programAndCommit is program with the commit, for --version.
 func programAndCommit() string { return "rdmaperf of pureverbs " + buildinfo.Full() }
 
-// say prints an error, one message for each of its lines. The error may have text from the peer or from sysfs.
+// say prints joined errors, one message for each of their lines. They may have text from the peer or from sysfs.
 func say(w io.Writer, err error) {
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(w, "rdmaperf: %s\n", printable.Message(strings.TrimSuffix(line, "\n")))
-	}
-	if wc := (*ibv.WCError)(nil); errors.As(err, &wc) {
-		fmt.Fprintf(w, "rdmaperf: %s\n", wc.Advice())
-		if wc.Posted != nil {
-			fmt.Fprintf(w, "rdmaperf: %s\n", strings.ReplaceAll(wc.Posted.String(), "\n", "\nrdmaperf:   "))
+	for _, e := range split(err) {
+		for line := range strings.Lines(e.Error()) {
+			fmt.Fprintf(w, "rdmaperf: %s\n", printable.Message(strings.TrimSuffix(line, "\n")))
+		}
+		if wc := (*ibv.WCError)(nil); errors.As(e, &wc) {
+			fmt.Fprintf(w, "rdmaperf: %s\n", wc.Advice())
+			if wc.Posted != nil {
+				fmt.Fprintf(w, "rdmaperf: %s\n", strings.ReplaceAll(wc.Posted.String(), "\n", "\nrdmaperf:   "))
+			}
 		}
 	}
 }
 
-// split takes joined errors apart, to print each on its line.
+// sayFailed is say for a test that failed, maybe because it was interrupted.
+func sayFailed(ctx context.Context, w io.Writer, err error) {
+	if ctx.Err() != nil {
+		err = fmt.Errorf("interrupted: %w", err)
+	}
+	say(w, err)
+}
+
+// split takes joined errors apart.
 func split(err error) []error {
 	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		return j.Unwrap()

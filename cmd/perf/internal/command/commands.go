@@ -38,9 +38,7 @@ func (v *invocation) execute(ctx context.Context) int {
 	root.SetArgs(v.args)
 	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		for _, e := range split(err) {
-			say(v.stderr, e)
-		}
+		say(v.stderr, err)
 		fmt.Fprintf(v.stderr, "%s --help shows the usage\n", c.CommandPath())
 		return exitUsage
 	}

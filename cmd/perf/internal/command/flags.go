@@ -98,48 +98,38 @@ func (n need) String() string {
 // check returns why a flag's value is refused, or nil.
 type check func(*pflag.Flag) error
 
-func positive(f *pflag.Flag) error {
-	if f.Value.String() == "0" {
-		return fmt.Errorf("--%s%s 0 < 1", f.Name, short(f))
+// never refuses a value.
+func never(value, why string) check {
+	return func(f *pflag.Flag) error {
+		if f.Value.String() != value {
+			return nil
+		}
+		return fmt.Errorf("%s%s", flagName(f), why)
 	}
-	return nil
 }
 
-// orDefault is positive for options that perftest takes with 0.
-func orDefault(f *pflag.Flag) error {
-	if err := positive(f); err != nil {
-		return &plan.Unfit{Option: f.Name, Reason: err.Error()}
+// unfit is a check of options that perftest takes nevertheless.
+func unfit(refuses check) check {
+	return func(f *pflag.Flag) error {
+		if err := refuses(f); err != nil {
+			return &plan.Unfit{Option: f.Name, Reason: err.Error()}
+		}
+		return nil
 	}
-	return nil
 }
 
-// limiting returns why a limit is none. perftest takes 0.
-func limiting(f *pflag.Flag) error {
-	if f.Value.String() == "0" {
-		return &plan.Unfit{Option: f.Name, Reason: fmt.Sprintf("--%s%s 0 is no limit: give a number above 0", f.Name,
-			short(f))}
-	}
-	return nil
-}
+var (
+	positive  = never("0", " 0 < 1")
+	orDefault = unfit(positive)
+	limiting  = unfit(never("0", " 0 is no limit: give a number above 0"))
+	filled    = never("", " is empty")
+	aboveZero = never("0s", " 0s; give a time above 0")
+)
 
 func priority(f *pflag.Flag) error {
 	if n, err := strconv.Atoi(f.Value.String()); err != nil || n > plan.EachPriority {
 		return fmt.Errorf("priority (--vlan-pcp) %s; allowed: 0 to 7, or %d for all in turn", f.Value,
 			plan.EachPriority)
-	}
-	return nil
-}
-
-func filled(f *pflag.Flag) error {
-	if f.Value.String() == "" {
-		return fmt.Errorf("--%s is empty", f.Name)
-	}
-	return nil
-}
-
-func aboveZero(f *pflag.Flag) error {
-	if f.Value.String() == "0s" {
-		return fmt.Errorf("--%s%s 0s; give a time above 0", f.Name, short(f))
 	}
 	return nil
 }

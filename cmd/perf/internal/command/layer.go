@@ -122,12 +122,7 @@ func (v *invocation) runLayer(ctx context.Context, o layer.Options, json bool) i
 		report.Layer(stdout, &o, res)
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("interrupted: %w", err)
-		}
-		for _, e := range split(err) {
-			say(stderr, e)
-		}
+		sayFailed(ctx, stderr, err)
 		return exitFailure
 	}
 	return exitOK

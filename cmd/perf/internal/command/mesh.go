@@ -322,9 +322,7 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 		err = fmt.Errorf("%d NICs were not measured with some hosts, because of their names", n)
 	}
 	if err != nil {
-		for _, e := range split(err) {
-			say(stderr, e)
-		}
+		say(stderr, err)
 		return exitFailure
 	}
 	hosts, figures := res.Slow()

@@ -88,24 +88,17 @@ func beginsWith(c *mesh.Config, f func()) {
 
 // agentWords returns the options of agents that differ from the default.
 func (m *meshOptions) agentWords() (words []string) {
-	if m.device != "" {
-		words = append(words, "-d", m.device)
+	add := func(differs bool, option ...string) {
+		if differs {
+			words = append(words, option...)
+		}
 	}
-	if m.ibPort != 0 {
-		words = append(words, "-i", strconv.Itoa(int(m.ibPort)))
-	}
-	if m.gidIndex >= 0 {
-		words = append(words, "-x", strconv.Itoa(m.gidIndex))
-	}
-	if m.maxClients != defaultClients {
-		words = append(words, "--max-clients", strconv.Itoa(m.maxClients))
-	}
-	if m.testPorts != "" {
-		words = append(words, "--test-ports", m.testPorts)
-	}
-	if m.isolate {
-		words = append(words, "--isolate")
-	}
+	add(m.device != "", "-d", m.device)
+	add(m.ibPort != 0, "-i", strconv.Itoa(int(m.ibPort)))
+	add(m.gidIndex >= 0, "-x", strconv.Itoa(m.gidIndex))
+	add(m.maxClients != defaultClients, "--max-clients", strconv.Itoa(m.maxClients))
+	add(m.testPorts != "", "--test-ports", m.testPorts)
+	add(m.isolate, "--isolate")
 	return words
 }
 

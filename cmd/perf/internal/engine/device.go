@@ -2,15 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
-
-// DeviceError is an event of the device that makes every figure worthless.
-type DeviceError struct{ Event ibv.AsyncEvent }
-
-// Error returns one line.
-func (e *DeviceError) Error() string { return e.Event.String() }
 
 // watchDevice ends the run on an event of the device after which its figures do not count. The returned function stops
 // the watch.
@@ -25,7 +20,7 @@ func (r *run) watchDevice(cancel context.CancelCauseFunc) (stop func()) {
 				return // the run is over, or its own calls fail as this one did
 			}
 			if fatal(ev.Type) {
-				cancel(&DeviceError{ev})
+				cancel(errors.New(ev.String()))
 				return
 			}
 		}

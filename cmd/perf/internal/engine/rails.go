@@ -66,57 +66,49 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 			failed = append(failed, fmt.Errorf("rail %s: %w", name, errs[i]))
 		}
 	}
-	for k := range mostSizes(runs) {
-		res.Sizes = append(res.Sizes, sumRails(runs, errs, k, runs[0].perTick()))
+	for k := 0; ; k++ {
+		s, n := sumRails(runs, errs, func(r *Result) *measure.Size {
+			if k < len(r.Sizes) {
+				return &r.Sizes[k]
+			}
+			return nil
+		})
+		if n == 0 {
+			break
+		}
+		res.Sizes = append(res.Sizes, s)
 		if hooks.Size != nil {
-			hooks.Size(res.Sizes[k])
+			hooks.Size(s)
 		}
 	}
-	res.Partial = sumPartial(runs, runs[0].perTick())
+	// What the rails did of the size at which all failed, or were interrupted.
+	if s, n := sumRails(runs, errs, func(r *Result) *measure.Size { return r.Partial }); n == len(runs) {
+		res.Partial = &s
+	}
 	return res, errors.Join(failed...)
 }
 
-// sumPartial sums up what the rails did of the size at which all failed, or were interrupted.
-func sumPartial(runs []*run, perTick float64) *measure.Size {
-	var parts []measure.Size
-	var list []measure.Rail
-	for _, r := range runs {
-		if r.res.Partial == nil {
-			return nil
-		}
-		parts = append(parts, *r.res.Partial)
-		list = append(list, measure.Rail{Name: r.plan.Rail(), Size: *r.res.Partial})
-	}
-	s := measure.Sum(parts, perTick)
-	s.Rails = list
-	return &s
-}
-
-func mostSizes(runs []*run) (n int) {
-	for _, r := range runs {
-		n = max(n, len(r.res.Sizes))
-	}
-	return n
-}
-
-// sumRails sums up size k. Without one of the rails there is no sum.
-func sumRails(runs []*run, errs []error, k int, perTick float64) measure.Size {
+// sumRails sums up a size, of which pick returns what a rail did, or nil. n is how many have it: without one of them
+// there is no sum.
+func sumRails(runs []*run, errs []error, pick func(*Result) *measure.Size) (sum measure.Size, n int) {
 	var parts []measure.Size
 	var list []measure.Rail
 	for i, r := range runs {
 		rail := measure.Rail{Name: r.plan.Rail()}
-		if k < len(r.res.Sizes) {
-			rail.Size = r.res.Sizes[k]
+		if s := pick(r.res); s != nil {
+			rail.Size = *s
 			parts = append(parts, rail.Size)
 		} else if rail.Err = errs[i]; rail.Err == nil {
 			rail.Err = errors.New("no figure for this size")
 		}
 		list = append(list, rail)
 	}
-	s := measure.Sum(parts, perTick)
-	if len(parts) < len(runs) {
-		s = s.Unknown()
+	if n = len(parts); n == 0 {
+		return sum, 0
 	}
-	s.Rails = list
-	return s
+	if sum = measure.Sum(parts, runs[0].perTick()); n < len(runs) {
+		sum = sum.Unknown()
+	}
+	sum.Rails = list
+	return sum, n
 }

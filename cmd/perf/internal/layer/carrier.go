@@ -14,11 +14,15 @@ type pipe interface {
 	send(ctx context.Context, p []byte) error
 	// recv takes at most len(p) bytes that have arrived, at least one, and returns how many.
 	recv(ctx context.Context, p []byte) (int, error)
-	// engine returns the engine that the connection belongs to, or nil.
-	engine() *rdma.Engine
-	// transport names what carries it, or is empty.
-	transport() string
+	// link returns the connection of package rdma, or nil.
+	link() link
 	close() error
+}
+
+// link is a stream, or a connection for messages.
+type link interface {
+	Engine() *rdma.Engine
+	Transport() string
 }
 
 // bytePipe is a stream or a TCP connection.
@@ -31,18 +35,9 @@ func (p bytePipe) send(_ context.Context, b []byte) error {
 
 func (p bytePipe) recv(_ context.Context, b []byte) (int, error) { return p.Read(b) }
 
-func (p bytePipe) engine() *rdma.Engine {
-	if s, ok := p.Conn.(*rdma.Stream); ok {
-		return s.Engine()
-	}
-	return nil
-}
-
-func (p bytePipe) transport() string {
-	if s, ok := p.Conn.(*rdma.Stream); ok {
-		return s.Transport()
-	}
-	return ""
+func (p bytePipe) link() link {
+	l, _ := p.Conn.(link)
+	return l
 }
 
 func (p bytePipe) close() error { return p.Close() }
@@ -72,15 +67,14 @@ func (p messagePipe) recv(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-func (p messagePipe) engine() *rdma.Engine { return p.c.Engine() }
-func (p messagePipe) transport() string    { return p.c.Transport() }
-func (p messagePipe) close() error         { return p.c.Close() }
+func (p messagePipe) link() link   { return p.c }
+func (p messagePipe) close() error { return p.c.Close() }
 
 // bufferPipe sends buffers of the pool, which are not filled.
 type bufferPipe struct{ messagePipe }
 
 func (p bufferPipe) send(ctx context.Context, b []byte) error {
-	buf, err := p.engine().Pool().GetWait(ctx, len(b))
+	buf, err := p.c.Engine().Pool().GetWait(ctx, len(b))
 	if err != nil {
 		return err
 	}

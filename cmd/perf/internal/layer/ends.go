@@ -10,11 +10,11 @@ func (w *work) connect(res *Result, next func() (pipe, error)) (grown func() *Me
 		}
 		w.pipes = append(w.pipes, p)
 		w.moved.Add(1)
-		if i > 0 {
-			continue
+		if l := p.link(); l != nil {
+			res.Transport = l.Transport()
 		}
-		if res.note(p); w.Conns > 1 {
-			first = memory(p.engine())
+		if i == 0 && w.Conns > 1 {
+			first = memory(w.engine())
 		}
 	}
 	return func() *Memory {

@@ -53,7 +53,13 @@ func (w *work) close() {
 	}
 }
 
-func (w *work) engine() *rdma.Engine { return w.pipes[0].engine() }
+// engine returns the engine that the connections belong to, or nil.
+func (w *work) engine() *rdma.Engine {
+	if l := w.pipes[0].link(); l != nil {
+		return l.Engine()
+	}
+	return nil
+}
 
 // part is the work of an end on one connection, with a buffer, for some messages.
 type part func(context.Context, pipe, []byte, int) error

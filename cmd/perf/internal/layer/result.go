@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -54,13 +55,6 @@ type Result struct {
 	Runs      []Run
 }
 
-// note notes what carries the connections.
-func (r *Result) note(p pipe) {
-	if t := p.transport(); t != "" {
-		r.Transport = t
-	}
-}
-
 // Line is the median of the rounds of a carrier and a size.
 type Line struct {
 	Run
@@ -83,21 +77,11 @@ func median(runs []Run) Run {
 	slices.SortStableFunc(runs, func(a, b Run) int {
 		switch {
 		case a.Lat != nil && b.Lat != nil:
-			return sign(float64(a.Lat.P50 - b.Lat.P50))
+			return cmp.Compare(a.Lat.P50, b.Lat.P50)
 		case a.Client == nil || b.Client == nil:
 			return 0
 		}
-		return sign(a.Client.CPU - b.Client.CPU)
+		return cmp.Compare(a.Client.CPU, b.Client.CPU)
 	})
 	return runs[len(runs)/2]
-}
-
-func sign(v float64) int {
-	switch {
-	case v < 0:
-		return -1
-	case v > 0:
-		return 1
-	}
-	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
@@ -28,7 +29,7 @@ func now(e *rdma.Engine) Usage {
 		s := e.Stats()
 		u.Frames, u.Turns, u.Wakes = s.Frames, s.Batches, s.Wakes
 	}
-	u.CPU = cpuSeconds()
+	u.CPU = measure.CPUTime().Seconds()
 	return u
 }
 

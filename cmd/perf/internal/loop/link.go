@@ -96,9 +96,6 @@ func (l *Link) Begin(size, arrives, cycle, line uint64, flags ibv.SendFlags) {
 	}
 }
 
-// Done returns how many messages were sent and completed.
-func (l *Link) Done() uint64 { return l.done }
-
 // post posts one list.
 func (l *Link) post() error {
 	for i := range l.WRs {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cpuTime returns the processor time of all threads of this process.
-func cpuTime() time.Duration {
+// CPUTime returns the processor time of all threads of this process.
+func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0

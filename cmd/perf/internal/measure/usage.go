@@ -51,7 +51,7 @@ type Gauge struct {
 // NewGauge reads the processor times, and the counters if there is a function that reads them: at those of some names,
 // or at all.
 func NewGauge(read func() map[string]uint64, names []string) *Gauge {
-	g := &Gauge{read: read, names: names, began: time.Now(), cpu: cpuTime()}
+	g := &Gauge{read: read, names: names, began: time.Now(), cpu: CPUTime()}
 	if read != nil {
 		g.counters = read()
 	}
@@ -60,7 +60,7 @@ func NewGauge(read func() map[string]uint64, names []string) *Gauge {
 
 // Lap returns what the test has cost since NewGauge, or since the last Lap.
 func (g *Gauge) Lap() Usage {
-	began, cpu := time.Now(), cpuTime()
+	began, cpu := time.Now(), CPUTime()
 	u := Usage{Elapsed: began.Sub(g.began), CPU: cpu - g.cpu}
 	g.began, g.cpu = began, cpu
 	if g.read == nil {

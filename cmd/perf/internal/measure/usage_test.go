@@ -10,7 +10,7 @@ func TestGauge(t *testing.T) {
 	now := map[string]uint64{"a": 5, "b": 7, "c": 1}
 	g := NewGauge(func() map[string]uint64 { return maps.Clone(now) }, nil)
 	now["a"], now["c"], now["new"] = 8, 0, 3
-	for cpuTime() == g.cpu { // busy
+	for CPUTime() == g.cpu { // busy
 	}
 	u := g.Lap()
 	if want := map[string]uint64{"a": 3}; !maps.Equal(u.Counters, want) {

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -32,13 +33,8 @@ func (p *Plan) checkPacing() []error {
 
 // ParseRateUnit reads a unit's letter.
 func ParseRateUnit(s string) (RateUnit, error) {
-	switch s {
-	case "M":
-		return MiBPerSecond, nil
-	case "g":
-		return GbitPerSecond, nil
-	case "p":
-		return MessagesPerSecond, nil
+	if i := slices.Index(rateUnitLetters, s); i >= 0 {
+		return RateUnit(i), nil
 	}
 	return 0, fmt.Errorf("unit of rate (--rate-units) %q; allowed: M (MiB/s), g (Gb/s) and p (messages/s)", s)
 }

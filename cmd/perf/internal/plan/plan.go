@@ -39,45 +39,26 @@ func (p *Plan) Lands() bool {
 	return !p.Client() || p.Load.Bidirectional || p.Metric == wire.Latency
 }
 
+// opcodes are those of the verbs, unless something else is asked for.
+var opcodes = []ibv.Opcode{wire.Send: ibv.OpSend, wire.Write: ibv.OpWrite, wire.Read: ibv.OpRead,
+	wire.Atomic: ibv.OpCompareSwap, wire.WriteImm: ibv.OpWriteImm}
+
 // Opcode returns what is posted.
 func (p *Plan) Opcode() ibv.Opcode {
-	switch p.Verb {
-	case wire.Write:
-		return ibv.OpWrite
-	case wire.WriteImm:
-		return ibv.OpWriteImm
-	case wire.Read:
-		return ibv.OpRead
-	case wire.Atomic:
-		if p.Atomic == wire.FetchAdd {
-			return ibv.OpFetchAdd
-		}
-		return ibv.OpCompareSwap
-	}
-	if p.Queues.SendImm {
+	switch {
+	case p.Verb == wire.Atomic && p.Atomic == wire.FetchAdd:
+		return ibv.OpFetchAdd
+	case p.Verb == wire.Send && p.Queues.SendImm:
 		return ibv.OpSendImm
 	}
-	return ibv.OpSend
+	return opcodes[p.Verb]
 }
 
+var qpTypes = []ibv.QPType{wire.RC: ibv.RC, wire.UC: ibv.UC, wire.UD: ibv.UD, wire.RawEth: ibv.RawPacket,
+	wire.XRC: ibv.XRCSend, wire.DC: ibv.DCI, wire.SRD: ibv.SRD}
+
 // QPType returns the type of the queue pairs, of those that send where they differ.
-func (p *Plan) QPType() ibv.QPType {
-	switch p.Transport {
-	case wire.UC:
-		return ibv.UC
-	case wire.UD:
-		return ibv.UD
-	case wire.XRC:
-		return ibv.XRCSend
-	case wire.DC:
-		return ibv.DCI
-	case wire.RawEth:
-		return ibv.RawPacket
-	case wire.SRD:
-		return ibv.SRD
-	}
-	return ibv.RC
-}
+func (p *Plan) QPType() ibv.QPType { return qpTypes[p.Transport] }
 
 // grhLen is how many bytes come before a datagram.
 const grhLen = 40

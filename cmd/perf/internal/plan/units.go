@@ -7,10 +7,12 @@ type RateUnit uint8
 
 // The units, and the letters that perftest has for them.
 const (
-	MiBPerSecond      RateUnit = iota // M
-	GbitPerSecond                     // g
-	MessagesPerSecond                 // p
+	MiBPerSecond RateUnit = iota
+	GbitPerSecond
+	MessagesPerSecond
 )
+
+var rateUnitLetters = []string{MiBPerSecond: "M", GbitPerSecond: "g", MessagesPerSecond: "p"}
 
 var rateUnitNames = []string{MiBPerSecond: "MiB/s", GbitPerSecond: "Gb/s", MessagesPerSecond: "messages/s"}
 

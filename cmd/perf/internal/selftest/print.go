@@ -13,10 +13,7 @@ import (
 // Print prints a step for people: a line for the step, and lines for what failed, what was measured and, once for each
 // reason, what was skipped.
 func Print(w io.Writer, s *Step) {
-	n := map[Outcome]int{}
-	for _, c := range s.Checks {
-		n[c.Outcome]++
-	}
+	n := s.outcomes()
 	fmt.Fprintf(w, "%2d  %-7s  %s: %d passed, %d failed, %d skipped (%.1f s)\n", s.Number, s.Outcome, s.Name,
 		n[Passed], n[Failed], n[Skipped], s.Seconds)
 	line := func(format string, v ...any) {

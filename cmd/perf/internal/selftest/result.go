@@ -106,44 +106,35 @@ type Syndrome struct {
 	Expected string `json:"expected"`
 }
 
+// outcomes returns how many checks of a step ended in each way.
+func (s *Step) outcomes() map[Outcome]int {
+	n := map[Outcome]int{}
+	for _, c := range s.Checks {
+		n[c.Outcome]++
+	}
+	return n
+}
+
 // settle sets the outcome of a step to the worst of its checks.
 func (s *Step) settle() {
-	if s.Outcome == Failed {
-		return
-	}
-	passed := 0
-	for _, c := range s.Checks {
-		switch c.Outcome {
-		case Failed:
-			s.Outcome = Failed
-			return
-		case Passed:
-			passed++
-		}
-	}
-	s.Outcome = Skipped
-	if passed > 0 {
+	switch n := s.outcomes(); {
+	case s.Outcome == Failed:
+	case n[Failed] > 0:
+		s.Outcome = Failed
+	case n[Passed] > 0:
 		s.Outcome = Passed
+	default:
+		s.Outcome = Skipped
 	}
 }
 
 // count adds up the checks. A step that ended without a check that failed, as by a crash, counts as one.
 func (r *Result) count() {
 	for _, s := range r.Steps {
-		failed := 0
-		for _, c := range s.Checks {
-			switch c.Outcome {
-			case Failed:
-				failed++
-			case Passed:
-				r.Passed++
-			case Skipped:
-				r.Skipped++
-			}
-		}
+		n := s.outcomes()
 		if s.Outcome == Failed {
-			failed = max(failed, 1)
+			n[Failed] = max(n[Failed], 1)
 		}
-		r.Failed += failed
+		r.Passed, r.Failed, r.Skipped = r.Passed+n[Passed], r.Failed+n[Failed], r.Skipped+n[Skipped]
 	}
 }

@@ -115,13 +115,11 @@ func (b *box) engine(qp *ibv.QP) {
 const patience = 20 * time.Second
 
 // next waits for a completion.
-func (s *side) next() ibv.WC { return s.nextOf(s.cq) }
-
-func (s *side) nextOf(cq *ibv.CQ) ibv.WC {
+func (s *side) next() ibv.WC {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	var wc [1]ibv.WC
-	if _, err := cq.Wait(ctx, wc[:]); errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.cq.Wait(ctx, wc[:]); errors.Is(err, context.DeadlineExceeded) {
 		s.fail("%s: no completion in %v", s.end.Device, patience)
 	} else if err != nil {
 		s.fail("%s: %w", s.end.Device, err)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/hostfacts"
@@ -87,7 +88,7 @@ func runStep(ctx context.Context, j job, start func(context.Context) *exec.Cmd) 
 	var out, diag bytes.Buffer
 	cmd := start(ctx)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &diag
-	cmd.Cancel = func() error { return cmd.Process.Signal(quit) }
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
 	cmd.WaitDelay = 5 * time.Second
 	err = cmd.Run()
 	s := Step{}

@@ -21,9 +21,8 @@ type stage struct {
 	step Step
 }
 
-// check runs one check of the step, and reports whether it passed. When the time of the step is over, the checks that
-// are left are skipped.
-func (s *stage) check(name string, f func(b *box)) bool {
+// check runs one check of the step. When the time of the step is over, the checks that are left are skipped.
+func (s *stage) check(name string, f func(b *box)) {
 	began := time.Now()
 	b := &box{stage: s, check: Check{Name: name, Outcome: Passed}}
 	if s.ctx.Err() != nil {
@@ -43,7 +42,6 @@ func (s *stage) check(name string, f func(b *box)) bool {
 	b.check.Seconds = time.Since(began).Seconds()
 	s.step.Checks = append(s.step.Checks, b.check)
 	_ = s.out.Encode(&s.step) // if the parent is gone, nobody wants it
-	return b.check.Outcome == Passed
 }
 
 // box holds the objects that a check has opened, and its report. Its methods are for the check's own goroutine.

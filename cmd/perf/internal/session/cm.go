@@ -6,102 +6,54 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/cm"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// DeviceError is an address that leads to another device, or port, than the one that was asked for.
-type DeviceError struct {
-	Device   string // that the address leads to
-	Port     uint8
-	Want     string // as asked for
-	WantPort uint8
-}
-
-// Error returns one line.
-func (e *DeviceError) Error() string {
-	return fmt.Sprintf("the address leads to %s port %d, not to %s port %d (-d, -i); "+
-		"give the address of that one to the client, or leave -d out", e.Device, e.Port, e.Want, e.WantPort)
-}
-
 // meet meets the peer by rdma_cm and opens the device that its address leads to.
-func (s *rdmaCM) meet(waiting func(port int)) error {
-	p := &s.plan
-	opt := cm.Options{Timeout: p.Peer.Timeout, Patience: p.Peer.Patience, TOS: p.Link.TClass,
-		Datagrams: p.Transport == wire.UD,
-		IPv6:      p.Peer.IPv6, Secret: wire.SecretOf(s.ctx)}
+func (s *rdmaCM) meet(waiting func(port int)) (err error) {
+	p, opt := &s.plan, s.options()
+	opt.TOS, opt.Datagrams = p.Link.TClass, p.Transport == wire.UD
 	if p.Link.QPTimeout != plan.DefaultQPTimeout {
 		opt.AckTimeout = p.Link.QPTimeout
 	}
-	role, meet := wire.Server, s.accept
 	if p.Connects() {
-		role, meet = wire.Client, s.dial
+		if err = s.openNamed(); err != nil {
+			return err
+		}
+		if p.Link.Device != "" && opt.Local == nil {
+			opt.Local = s.addressFor
+		}
+		s.Conn, err = s.connect(opt)
+	} else {
+		s.Conn, err = s.listen(opt, s.openNamed, func(device string, port uint8) error {
+			if s.dev == nil { // what is no client may lead to another one
+				return nil
+			}
+			return s.useDevice(device, port)
+		}, waiting)
 	}
-	if err := meet(opt, waiting); err != nil {
+	if err != nil {
 		return err
 	}
-	s.conn = wire.NewConn(s.ctx, s.cm, role, p.Peer.Timeout)
-	s.conn.UseStructs()
+	conn := s.cm.Conn()
+	if err := s.useDevice(conn.PD().Device().Name(), conn.ID().Port()); err != nil {
+		return err
+	}
 	if !s.dev.Info().Transport.SendsAcked() {
-		s.conn.Unacked()
+		s.Conn.Unacked()
 	}
 	return nil
 }
 
-func (s *rdmaCM) dial(opt cm.Options, _ func(port int)) error {
-	p := &s.plan
-	if p.Link.Device != "" {
-		if err := s.openDevice(p.Link.Device, p.Link.IBPort); err != nil {
-			return err
-		}
-		if p.Queues.Inline > 0 {
-			if err := s.rehearse(); err != nil {
-				return err
-			}
-		}
-		opt.Local = s.addressFor
+// openNamed opens the device that was asked for, if one was.
+func (s *rdmaCM) openNamed() error {
+	if s.plan.Link.Device == "" {
+		return nil
 	}
-	if a, err := netip.ParseAddr(p.Peer.Bind); err == nil {
-		opt.Local = func(netip.Addr) netip.Addr { return a }
-	}
-	var err error
-	if s.cm, err = cm.Dial(s.ctx, p.Peer.Host, p.Peer.Port, opt); err != nil {
-		return err
-	}
-	conn := s.cm.Conn()
-	return s.useDevice(conn.PD().Device().Name(), conn.ID().Port())
-}
-
-func (s *rdmaCM) accept(opt cm.Options, waiting func(port int)) error {
-	p := &s.plan
-	var err error
-	if s.listener, err = cm.Listen(s.ctx, p.Peer.Bind, p.Peer.Port, opt); err != nil {
-		return err
-	}
-	if p.Link.Device != "" {
-		if err := s.openDevice(p.Link.Device, p.Link.IBPort); err != nil {
-			return err
-		}
-		if err := s.rehearse(); err != nil {
-			return err
-		}
-	}
-	waiting(s.listener.Port())
-	// What is no client may lead to another device.
-	check := func(device string, port uint8) error {
-		if s.dev == nil {
-			return nil
-		}
-		return s.useDevice(device, port)
-	}
-	if s.cm, err = s.listener.Accept(s.ctx, check, s.strange); err != nil {
-		return err
-	}
-	conn := s.cm.Conn()
-	return s.useDevice(conn.PD().Device().Name(), conn.ID().Port())
+	return s.openPlanned()
 }
 
 // useDevice opens the device of the connection, unless it is open: then it has to be the same.
@@ -109,8 +61,9 @@ func (s *rdmaCM) useDevice(device string, port uint8) error {
 	if s.dev == nil {
 		return s.openDevice(device, port)
 	}
-	if device != s.dev.Name() || port != s.ibPort {
-		return &DeviceError{Device: device, Port: port, Want: s.dev.Name(), WantPort: s.ibPort}
+	if device != s.dev.Name() || port != s.plan.Link.IBPort {
+		return fmt.Errorf("the address leads to %s port %d, not to %s port %d (-d, -i); give the address of that one to "+
+			"the client, or leave -d out", device, port, s.dev.Name(), s.plan.Link.IBPort)
 	}
 	return nil
 }
@@ -125,7 +78,7 @@ func (s *rdmaCM) addressFor(server netip.Addr) netip.Addr {
 	want, view := s.plan.Link.GIDIndex, newHere(table)
 	for _, e := range table {
 		a := e.GID.Addr().Unmap()
-		if e.Port != s.ibPort || e.GID.IsLinkLocal() || a.Is4() != server.Is4() || a.IsUnspecified() {
+		if e.Port != s.plan.Link.IBPort || e.GID.IsLinkLocal() || a.Is4() != server.Is4() || a.IsUnspecified() {
 			continue
 		}
 		here := want == e.Index || want == plan.Auto && !view.foreign(e.Port, e.Index)
@@ -146,7 +99,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.conn.Keys("meeting before the queue pairs", wire.Dest{}); err != nil {
+	if _, err := s.Conn.Keys("meeting before the queue pairs", wire.Dest{}); err != nil {
 		return err
 	}
 	opt := rdmacm.Options{PD: s.pd, QP: qo, Prepare: s.expectGreeting}
@@ -161,13 +114,13 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 		opt.SendCQ, opt.RecvCQ = s.queues(i).send, s.queues(i).recv
 		conn, err := s.cm.QP(s.ctx, i, opt)
 		if err != nil {
-			return &wire.ExchangeError{Peer: s.conn.Peer(), Step: step, Err: err}
+			return &wire.ExchangeError{Peer: s.Conn.Peer(), Step: step, Err: err}
 		}
 		s.conns, s.qps = append(s.conns, conn), append(s.qps, conn.QP())
 		if p.Transport == wire.UD {
 			r, err := s.address(conn)
 			if err != nil {
-				return &wire.ExchangeError{Peer: s.conn.Peer(), Step: step, Err: err}
+				return &wire.ExchangeError{Peer: s.Conn.Peer(), Step: step, Err: err}
 			}
 			s.reaches = append(s.reaches, r)
 		}
@@ -180,7 +133,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	}
 	s.setup.Local.Inline = qo.MaxInline
 	s.cm.Ready()
-	_, err = s.conn.Keys("meeting after the queue pairs", s.own[0])
+	_, err = s.Conn.Keys("meeting after the queue pairs", s.own[0])
 	return err
 }
 
@@ -207,7 +160,7 @@ func (s *rdmaCM) bringUp() error {
 		numbers = append(numbers, a.DestQPN)
 	}
 	if i := unannounced(numbers, s.peer); i >= 0 {
-		return &wire.ExchangeError{Peer: s.conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.qps)),
+		return &wire.ExchangeError{Peer: s.Conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.qps)),
 			Err: fmt.Errorf("%w: it is connected to queue pair %#06x, which the peer did not announce; another client "+
 				"may have connected at the same time, give each its own port (-p)", wire.ErrStranger, numbers[i])}
 	}
@@ -249,5 +202,3 @@ func (s *rdmaCM) lost() (int, error) {
 }
 
 func (s *rdmaCM) closeQPs() error { return errors.Join(closeEach(s.cm), closeEach(s.conns...)) }
-
-func (s *rdmaCM) closeListener() error { return closeEach(s.listener) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/cm"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
@@ -45,7 +44,7 @@ func (s *rdmaCM) address(conn *rdmacm.Conn) (r reach, err error) {
 	if err := s.await(s.cqs[0].recv, wcs[:]); err != nil {
 		return r, fmt.Errorf("the client's first datagram: %w", err)
 	}
-	to, err := s.dev.AddressOfWC(s.ibPort, &wcs[0], s.region(0).Bytes()[:greeted])
+	to, err := s.dev.AddressOfWC(s.plan.Link.IBPort, &wcs[0], s.region(0).Bytes()[:greeted])
 	if err != nil {
 		return r, err
 	}
@@ -94,9 +93,7 @@ func (s *rdmaCM) await(cq *ibv.CQ, wcs []ibv.WC) error {
 
 // rdmaCM is the way by rdma_cm, which connects the queue pairs.
 type rdmaCM struct {
-	*Session
-	listener *cm.Listener // of a server
-	cm       *cm.Peer     // the connection of the exchange
-	conns    []*rdmacm.Conn
-	reaches  []reach // UD
+	cmMeeting
+	conns   []*rdmacm.Conn
+	reaches []reach // UD
 }

@@ -19,11 +19,11 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 	}
 	s.setup.Local.Inline = qo.MaxInline
 	for i, qp := range s.qps {
-		index, err := s.gidFor(s.portOf(i))
+		index, err := s.gidFor(s.plan.IBPortOf(i))
 		if err != nil {
 			return err
 		}
-		ep, err := qp.Endpoint(s.portOf(i), index)
+		ep, err := qp.Endpoint(s.plan.IBPortOf(i), index)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func (s *Session) openDevice(device string, port uint8) (err error) {
 	if s.attr, err = s.dev.QueryDevice(); err != nil {
 		return err
 	}
-	s.ibPort = port
+	s.plan.Link.IBPort = port // rdma_cm chooses one
 	if s.port, err = s.dev.QueryPort(port); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (s *Session) Device() *ibv.Device { return s.dev }
 // Counters returns the counters of the port, or the sums of both.
 func (s *Session) Counters() map[string]uint64 {
 	sum := map[string]uint64{}
-	for _, port := range s.ports() {
+	for _, port := range s.plan.IBPorts() {
 		c, err := hostfacts.This().Counters(s.dev.Name(), int(port))
 		if err != nil {
 			continue
@@ -125,7 +125,7 @@ func (s *Session) PortDown(failed error) error {
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var errs []error
-		for _, port := range s.ports() {
+		for _, port := range s.plan.IBPorts() {
 			if p, err := s.dev.QueryPort(port); err == nil && p.State != ibv.PortActive {
 				errs = append(errs, fmt.Errorf("%s port %d of this end is %v: its link went down during the test",
 					s.dev.Name(), port, p.State))

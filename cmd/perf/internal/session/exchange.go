@@ -14,7 +14,7 @@ import (
 // hello is the exchange before the queue pairs.
 func (s *Session) hello() error {
 	var err error
-	s.terms, err = s.conn.Hello(wire.Hello{
+	s.terms, err = s.Conn.Hello(wire.Hello{
 		PageSize: os.Getpagesize(), CacheLine: cacheLine(), MTU: int(s.mtu),
 		Params: s.plan.Params(), MaxReads: s.attr.MaxQPRdAtom, ShortNeg: s.plan.Peer.ShortNeg,
 	})
@@ -47,7 +47,7 @@ func (s *Session) connect() error {
 	round := func(name string, keep bool) func() error {
 		return func() error {
 			for i := range s.own {
-				d, err := s.conn.Keys(fmt.Sprintf("%s of queue pair %d", name, i+1), s.own[i])
+				d, err := s.Conn.Keys(fmt.Sprintf("%s of queue pair %d", name, i+1), s.own[i])
 				if err != nil {
 					return err
 				}
@@ -61,7 +61,7 @@ func (s *Session) connect() error {
 	meet := func(due bool, name string) func() error {
 		return func() (err error) {
 			if due {
-				_, err = s.conn.Keys(name, s.own[0])
+				_, err = s.Conn.Keys(name, s.own[0])
 			}
 			return err
 		}
@@ -78,18 +78,7 @@ func (s *Session) Barrier(step string, limit time.Duration) error {
 	if !s.Meets() {
 		return nil
 	}
-	return s.conn.Barrier(step, s.own[0], limit)
-}
-
-// Reports exchanges the reports of a bandwidth test. The peer may be late by limit.
-func (s *Session) Reports(own wire.Report, limit time.Duration) (wire.Report, error) {
-	return s.conn.Reports(own, limit)
-}
-
-// Arrived tells the peer how many messages arrived here, and returns how many arrived there. The peer may be late by
-// limit.
-func (s *Session) Arrived(own uint64, limit time.Duration) (uint64, error) {
-	return s.conn.Arrived(own, limit)
+	return s.Conn.Barrier(step, s.own[0], limit)
 }
 
 // Finish meets the peer for the last time and closes the connection. The peer may be late by limit.
@@ -97,22 +86,16 @@ func (s *Session) Finish(limit time.Duration) error {
 	if !s.Meets() {
 		return nil
 	}
-	return s.conn.Finish(s.own[0], limit)
+	return s.Conn.Finish(s.own[0], limit)
 }
-
-// AwaitClose waits, at most for d, until the peer closes the connection: the end of a test whose exchange has none.
-func (s *Session) AwaitClose(d time.Duration) error { return s.conn.AwaitClose(d) }
 
 // Leave tells the peer that this end was interrupted, and waits for at most limit until the peer has left: then the
 // queue pairs may go.
 func (s *Session) Leave(limit time.Duration) {
 	if s.Meets() {
-		s.conn.Leave(limit)
+		s.Conn.Leave(limit)
 	}
 }
-
-// Outlive lets the exchange go on after this end was interrupted.
-func (s *Session) Outlive() { s.conn.Outlive() }
 
 // Watch calls gone once when the peer leaves while no step reads from it, or spoke when it has come to the next step.
 // stop must be called before the next step.
@@ -120,7 +103,7 @@ func (s *Session) Watch(gone func(error), spoke func()) (stop func()) {
 	if !s.Meets() {
 		return func() {}
 	}
-	return s.conn.Watch(gone, spoke)
+	return s.Conn.Watch(gone, spoke)
 }
 
 // Explain returns err, or what is behind it where the peer has ended the connection of a queue
@@ -133,6 +116,6 @@ func (s *Session) Explain(err error) error {
 	if why == nil {
 		return err
 	}
-	return &wire.ExchangeError{Peer: s.conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.qps)),
+	return &wire.ExchangeError{Peer: s.Conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.qps)),
 		Err: fmt.Errorf("%w in the middle of the run: %w; %w", wire.ErrClosed, why, err)}
 }

@@ -29,12 +29,12 @@ func (s *frames) meet(func(port int)) error {
 		return err
 	}
 	if s.port.LinkLayer != ibv.LinkEthernet {
-		return fmt.Errorf("connection type (-c) RawEth: %s port %d is %v, not Ethernet", s.dev.Name(), s.ibPort,
+		return fmt.Errorf("connection type (-c) RawEth: %s port %d is %v, not Ethernet", s.dev.Name(), s.plan.Link.IBPort,
 			s.port.LinkLayer)
 	}
 	if mtu := s.netdevMTU(); mtu > 0 && plan.FramePayload(p.Load.Size) > mtu {
 		return fmt.Errorf("size (-s) %d > %d, the longest frame with the mtu %d of %s port %d", p.Load.Size,
-			mtu+int(p.Load.Size)-plan.FramePayload(p.Load.Size), mtu, s.dev.Name(), s.ibPort)
+			mtu+int(p.Load.Size)-plan.FramePayload(p.Load.Size), mtu, s.dev.Name(), s.plan.Link.IBPort)
 	}
 	s.terms = wire.Agreed{PageSize: os.Getpagesize(), CacheLine: cacheLine(), MTU: int(s.mtu)}
 	return nil
@@ -42,7 +42,7 @@ func (s *frames) meet(func(port int)) error {
 
 // netdevMTU returns the MTU of the port's interface, 0 if it is not known.
 func (s *frames) netdevMTU() int {
-	name, _ := sysfs.DefaultRoot().GIDNetdev(s.dev.Name(), s.ibPort, 0)
+	name, _ := sysfs.DefaultRoot().GIDNetdev(s.dev.Name(), s.plan.Link.IBPort, 0)
 	if name == "" {
 		return 0
 	}
@@ -91,7 +91,7 @@ func (s *frames) ready(qp *ibv.QP) error {
 	to := func(attr ibv.QPAttr, mask ibv.QPAttrMask) func() error {
 		return func() error { return qp.Modify(&attr, ibv.MaskState|mask) }
 	}
-	return inOrder(to(ibv.QPAttr{State: ibv.StateInit, Port: s.ibPort}, ibv.MaskPort),
+	return inOrder(to(ibv.QPAttr{State: ibv.StateInit, Port: s.plan.Link.IBPort}, ibv.MaskPort),
 		to(ibv.QPAttr{State: ibv.StateRTR}, 0), to(ibv.QPAttr{State: ibv.StateRTS}, 0))
 }
 
@@ -110,7 +110,7 @@ func (s *frames) listen(i int) error {
 		rules = append(rules, ibv.FlowAttr{Type: ibv.FlowSniffer})
 	}
 	for k := range rules {
-		rules[k].Port = s.ibPort
+		rules[k].Port = s.plan.Link.IBPort
 		flow, err := s.qps[i].CreateFlow(&rules[k])
 		if err != nil {
 			return err
@@ -268,11 +268,7 @@ func ipv6(b []byte, p *plan.Plan, n int, own, peer netip.Addr, label uint32) {
 	copy(b[24:], peer.AsSlice())
 }
 
-func (s *frames) toward(int) *reach { return nil }
-
 func (s *frames) describe() {}
-
-func (s *frames) lost() (int, error) { return 0, nil }
 
 func (s *frames) closeQPs() error { return errors.Join(closeEach(s.flows...), closeEach(s.qps...)) }
 

@@ -23,7 +23,7 @@ func (s *Session) checkIndices() error {
 		return err
 	}
 	view := newHere(table)
-	for _, port := range s.ports() {
+	for _, port := range s.plan.IBPorts() {
 		name := fmt.Sprintf("%s port %d", s.dev.Name(), port)
 		if x := s.plan.Link.GIDIndex; x != plan.Auto && s.plan.Transport != wire.RawEth {
 			if x > gid.MaxIndex {

@@ -12,8 +12,8 @@ type meeting interface {
 	dial() (*wire.Conn, error)
 	// accept waits for a client. waiting gets the port.
 	accept(waiting func(port int)) (*wire.Conn, error)
-	// close ends the refusal of further clients.
-	close() error
+	// closeListener ends the refusal of further clients.
+	closeListener() error
 }
 
 // tcpMeeting is a meeting over TCP.
@@ -55,13 +55,13 @@ func (m *tcpMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 	return m.listener.Accept(m.ctx, m.strange)
 }
 
-func (m *tcpMeeting) close() error { return closeEach(m.listener) }
+func (m *tcpMeeting) closeListener() error { return closeEach(m.listener) }
 
-// cmMeeting is a meeting over a connection of rdma_cm. Its device need not be that of the test.
+// cmMeeting is a meeting over a connection of rdma_cm.
 type cmMeeting struct {
 	*Session
 	listener *cm.Listener // of a server
-	peer     *cm.Peer
+	cm       *cm.Peer     // the connection of the exchange
 }
 
 func (m *cmMeeting) options() cm.Options {
@@ -73,32 +73,45 @@ func (m *cmMeeting) options() cm.Options {
 	return o
 }
 
-func (m *cmMeeting) dial() (*wire.Conn, error) {
-	var err error
-	if m.peer, err = cm.Dial(m.ctx, m.plan.Peer.Host, m.plan.Peer.Port, m.options()); err != nil {
+func (m *cmMeeting) dial() (*wire.Conn, error) { return m.connect(m.options()) }
+
+func (m *cmMeeting) connect(o cm.Options) (_ *wire.Conn, err error) {
+	if m.cm, err = cm.Dial(m.ctx, m.plan.Peer.Host, m.plan.Peer.Port, o); err != nil {
 		return nil, err
 	}
-	return m.conn(wire.Client), nil
+	return m.over(wire.Client), nil
 }
 
+// accept waits for a client, by a device that need not be that of the test.
 func (m *cmMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
-	var err error
-	if m.listener, err = cm.Listen(m.ctx, m.plan.Peer.Bind, m.plan.Peer.Port, m.options()); err != nil {
+	c, err := m.listen(m.options(), func() error { return nil }, func(string, uint8) error { return nil }, waiting)
+	if err == nil {
+		m.cm.Ready()
+	}
+	return c, err
+}
+
+// listen waits for a client by a device that check admits, once begin has found nothing wrong.
+func (m *cmMeeting) listen(o cm.Options, begin func() error, check func(device string, port uint8) error,
+	waiting func(port int)) (_ *wire.Conn, err error) {
+	if m.listener, err = cm.Listen(m.ctx, m.plan.Peer.Bind, m.plan.Peer.Port, o); err != nil {
+		return nil, err
+	}
+	if err = begin(); err != nil {
 		return nil, err
 	}
 	waiting(m.listener.Port())
-	anyDevice := func(string, uint8) error { return nil }
-	if m.peer, err = m.listener.Accept(m.ctx, anyDevice, m.strange); err != nil {
+	if m.cm, err = m.listener.Accept(m.ctx, check, m.strange); err != nil {
 		return nil, err
 	}
-	m.peer.Ready()
-	return m.conn(wire.Server), nil
+	return m.over(wire.Server), nil
 }
 
-func (m *cmMeeting) conn(role wire.Role) *wire.Conn {
-	c := wire.NewConn(m.ctx, m.peer, role, m.plan.Peer.Timeout)
+// over returns the exchange over the connection.
+func (m *cmMeeting) over(role wire.Role) *wire.Conn {
+	c := wire.NewConn(m.ctx, m.cm, role, m.plan.Peer.Timeout)
 	c.UseStructs()
 	return c
 }
 
-func (m *cmMeeting) close() error { return closeEach(m.listener) }
+func (m *cmMeeting) closeListener() error { return closeEach(m.listener) }

@@ -43,18 +43,19 @@ func (s *Session) openMemory(size uint64) error {
 	case s.plan.Place.Node != plan.Auto:
 		node = ibv.NUMANode(s.plan.Place.Node)
 	}
+	open := s.newMemory
 	if s.shelf != nil && len(s.mrs) == 0 {
-		m, err := s.shelved(room{size, access, node})
-		if err == nil {
-			s.mrs = append(s.mrs, m)
-		}
-		return err
+		open = s.shelved
 	}
-	m, err := memory.Open(s.pd, int(size), access, &s.plan.Memory, node)
+	m, err := open(room{size, access, node})
 	if err == nil {
 		s.mrs = append(s.mrs, m)
 	}
 	return err
+}
+
+func (s *Session) newMemory(r room) (*memory.Memory, error) {
+	return memory.Open(s.pd, int(r.size), r.access, &s.plan.Memory, r.node)
 }
 
 // checkPaging refuses memory on demand that the device does not have for this test.

@@ -18,7 +18,7 @@ func (s *Session) join() error {
 	}
 	if s.port.LinkLayer != ibv.LinkEthernet {
 		return fmt.Errorf("multicast (-g): %s port %d is %v, where the subnet manager has to admit members; "+
-			"only RoCE is there", s.dev.Name(), s.ibPort, s.port.LinkLayer)
+			"only RoCE is there", s.dev.Name(), s.plan.Link.IBPort, s.port.LinkLayer)
 	}
 	own := &s.own[0]
 	s.unicast = own.GID

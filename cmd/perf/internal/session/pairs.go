@@ -23,6 +23,11 @@ type Pair struct {
 	Credit  *Credit // nil: messages need none
 }
 
+// toward and lost are for ways that connect nothing by themselves.
+func (s *Session) toward(int) *reach { return nil }
+
+func (s *Session) lost() (int, error) { return 0, nil }
+
 // Pairs lists the queue pairs.
 func (s *Session) Pairs() []Pair {
 	out := make([]Pair, s.plan.Queues.QPs)

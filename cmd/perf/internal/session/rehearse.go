@@ -8,6 +8,17 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 )
 
+// openPlanned opens the device that was asked for, and rehearses before a client comes, or with an inline size that the
+// device may refuse.
+func (s *Session) openPlanned() error {
+	p := &s.plan
+	err := s.openDevice(p.Link.Device, p.Link.IBPort)
+	if err == nil && (p.Queues.Inline > 0 || !p.Connects()) && s.tries() {
+		err = s.rehearse()
+	}
+	return err
+}
+
 // rehearse makes the CQs, one queue pair and memory that is not ordinary, and closes them again: refusals of the device
 // are reported before a client connects.
 func (s *Session) rehearse() error {

@@ -19,7 +19,7 @@ func New(ctx context.Context, p plan.Plan) *Session {
 		s.way = &sockets{Session: s, meeting: &cmMeeting{Session: s}}
 	}
 	if p.Peer.RDMACM {
-		s.way = &rdmaCM{Session: s}
+		s.way = &rdmaCM{cmMeeting: cmMeeting{Session: s}}
 	}
 	if p.Transport == wire.RawEth {
 		s.way = &frames{Session: s}
@@ -67,7 +67,7 @@ func (s *Session) build() error {
 		func() error {
 			s.peer = make([]wire.Dest, s.plan.Ends())
 			if s.Meets() {
-				s.conn.UseGID(s.useGID())
+				s.Conn.UseGID(s.useGID())
 			}
 			return s.fill()
 		})
@@ -76,8 +76,8 @@ func (s *Session) build() error {
 // Close closes everything, children first, and returns what went wrong.
 func (s *Session) Close() error {
 	err := s.way.closeListener()
-	if s.conn != nil {
-		s.conn.Close()
+	if s.Conn != nil {
+		s.Conn.Close()
 	}
 	err = errors.Join(err, s.way.closeQPs(), closeEach(s.ahs...), closeEach(s.srq), s.closeCQs(), closeEach(s.xrcd))
 	if s.shelf != nil {

@@ -13,7 +13,7 @@ func (s *Session) describe() {
 	control, _ := s.dev.ControlPath()
 	s.setup = Setup{
 		Local: Side{
-			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: s.ibPort,
+			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: s.plan.Link.IBPort,
 			LinkLayer: s.port.LinkLayer.String(), RateGbps: s.port.RateGbps(), DataPath: path.String(),
 			Native: control == ibv.ControlNative,
 			LID:    s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), ActiveMTU: s.port.ActiveMTU.Bytes(),
@@ -46,7 +46,7 @@ func (s *Session) gidIndex() int {
 		return best
 	}
 	for _, e := range table {
-		if e.Port == s.ibPort && e.GID == s.localGID() && (best < 0 || e.Type == ibv.GIDTypeRoCEv2) {
+		if e.Port == s.plan.Link.IBPort && e.GID == s.localGID() && (best < 0 || e.Type == ibv.GIDTypeRoCEv2) {
 			best = e.Index
 		}
 	}

@@ -81,7 +81,7 @@ func (s *Session) shelved(r room) (*memory.Memory, error) {
 		full = closeEach(slices.Collect(maps.Values(h.mem))...)
 		clear(h.mem)
 	}
-	m, err := memory.Open(h.pd, int(r.size), r.access, &s.plan.Memory, r.node)
+	m, err := s.newMemory(r)
 	if err == nil {
 		h.mem[r] = m
 	}
@@ -101,7 +101,7 @@ func (s *Session) takeGID() bool {
 	if !s.auto() {
 		return false
 	}
-	index, known := s.shelf.gids[s.ibPort]
+	index, known := s.shelf.gids[s.plan.Link.IBPort]
 	if known {
 		s.plan.Link.GIDIndex = index
 	}
@@ -113,9 +113,9 @@ func (s *Session) keepGID() error {
 	if !s.auto() {
 		return nil
 	}
-	best, err := s.dev.BestGID(s.ibPort)
+	best, err := s.dev.BestGID(s.plan.Link.IBPort)
 	if err == nil {
-		s.shelf.gids[s.ibPort], s.plan.Link.GIDIndex = best.Index, best.Index
+		s.shelf.gids[s.plan.Link.IBPort], s.plan.Link.GIDIndex = best.Index, best.Index
 	}
 	return err
 }

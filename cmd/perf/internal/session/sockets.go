@@ -12,25 +12,18 @@ import (
 // sockets is the way of perftest without -R: each end sends the numbers of its queue pairs and connects its own.
 type sockets struct {
 	*Session
-	meeting meeting
+	meeting
 }
 
 func (s *sockets) meet(waiting func(port int)) error {
-	p := &s.plan
-	if err := s.openDevice(p.Link.Device, p.Link.IBPort); err != nil {
-		return err
+	err := s.openPlanned()
+	switch {
+	case err != nil:
+	case s.plan.Connects():
+		s.Conn, err = s.dial()
+	default:
+		s.Conn, err = s.accept(waiting)
 	}
-	var err error
-	if (p.Queues.Inline > 0 || !p.Connects()) && s.tries() {
-		if err := s.rehearse(); err != nil {
-			return err
-		}
-	}
-	if p.Connects() {
-		s.conn, err = s.meeting.dial()
-		return err
-	}
-	s.conn, err = s.meeting.accept(waiting)
 	return err
 }
 
@@ -65,8 +58,6 @@ func (s *sockets) checkPeer() error {
 	return nil
 }
 
-func (s *sockets) toward(int) *reach { return nil }
-
 func (s *sockets) describe() {
 	if !s.useGID() {
 		return
@@ -79,8 +70,4 @@ func (s *sockets) describe() {
 	s.setup.PeerGID = ibv.GID(s.peer[0].GID).String()
 }
 
-func (s *sockets) lost() (int, error) { return 0, nil }
-
 func (s *sockets) closeQPs() error { return errors.Join(s.leave(), closeEach(s.qps...)) }
-
-func (s *sockets) closeListener() error { return s.meeting.close() }

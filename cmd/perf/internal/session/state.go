@@ -26,14 +26,13 @@ type Session struct {
 	place place.Place
 	unpin func()
 
-	dev    *ibv.Device
-	ibPort uint8
-	attr   *ibv.DeviceAttr
-	port   *ibv.PortAttr
-	mtu    ibv.MTU
+	dev  *ibv.Device
+	attr *ibv.DeviceAttr
+	port *ibv.PortAttr
+	mtu  ibv.MTU
 
-	conn  *wire.Conn
-	terms wire.Agreed
+	*wire.Conn // the exchange with the peer; nil: there is none
+	terms      wire.Agreed
 
 	pd             *ibv.PD
 	mrs            []*memory.Memory // one, or one for each queue pair

@@ -11,13 +11,13 @@ import (
 )
 
 // Meets reports whether there is an exchange with the peer. Without one the steps with it do nothing.
-func (s *Session) Meets() bool { return s.conn != nil }
+func (s *Session) Meets() bool { return s.Conn != nil }
 
 func (s *Session) peerName() string {
 	if !s.Meets() {
 		return net.HardwareAddr(s.plan.Frames.Peer[:]).String()
 	}
-	return s.conn.Peer()
+	return s.Conn.Peer()
 }
 
 // cacheLine returns the length of a cache line of this host, if it is known.
@@ -44,22 +44,6 @@ func (s *Session) peerAt(d wire.Dest) ibv.Endpoint {
 	e := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu}
 	e.GRH = s.useGID() && !e.GID.IsZero()
 	return e
-}
-
-// ports are those of the device that are used; rdma_cm chooses one.
-func (s *Session) ports() []uint8 {
-	if s.plan.Link.DualPort {
-		return s.plan.IBPorts()
-	}
-	return []uint8{s.ibPort}
-}
-
-// portOf returns the port of queue pair i.
-func (s *Session) portOf(i int) uint8 {
-	if s.plan.Link.DualPort {
-		return s.plan.IBPortOf(i)
-	}
-	return s.ibPort
 }
 
 // queues returns the CQs of queue pair i.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -59,9 +60,6 @@ func (e *earlier) full(c net.Conn, b []byte) (int, error) {
 // Close closes the socket.
 func (w *Conn) Close() error {
 	w.unhook()
-	if w.pulse.on {
-		w.pulse.quit()
-	}
 	err := w.c.Close()
 	w.endBeats()
 	return err
@@ -159,7 +157,8 @@ func (w *Conn) explain(err error, limit time.Duration, got, want int) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w for %v%s; check that it runs the same test on the same port, "+
 			"and was not stopped", ErrSilent, limit, part)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), isReset(err):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return fmt.Errorf("%w%s; it failed, was stopped, or runs another test (see its output)", ErrClosed, part)
 	}
 	return err

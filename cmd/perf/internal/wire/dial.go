@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
@@ -66,7 +67,7 @@ func DialTCP(ctx context.Context, network, from, host string, port int, timeout,
 		var dns *net.DNSError
 		var timed net.Error
 		switch {
-		case isRefused(err):
+		case errors.Is(err, syscall.ECONNREFUSED):
 			hint, again = "; "+nobody, true
 		case errors.As(err, &dns):
 			again = true

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Errors of an exchange, in addition to *MismatchError.
@@ -49,3 +50,10 @@ func (e *ExchangeError) Error() string {
 
 // Unwrap returns the cause.
 func (e *ExchangeError) Unwrap() error { return e.Err }
+
+func isUnreachable(err error) bool {
+	return errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
+}
+
+// isDead reports whether the kernel gave up on the peer's host.
+func isDead(err error) bool { return errors.Is(err, syscall.ETIMEDOUT) || isUnreachable(err) }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
 // Marks are single bytes between two messages, by two ends that agreed on them with their parameters. No message
@@ -28,40 +30,24 @@ const (
 // pulse holds the state of the heartbeats that an end sends, and of those that it expects.
 type pulse struct {
 	on     bool
-	mu     sync.Mutex    // of what is written
-	quit   func()        // no more heartbeats
-	ended  chan struct{} // closed when the last one is sent
-	halt   atomic.Bool   // the watch is to end
-	unread []byte        // the first byte of a message that came during a watch
+	mu     sync.Mutex  // of what is written
+	stop   func()      // ends the heartbeats, and waits until the last one is sent
+	halt   atomic.Bool // the watch is to end
+	unread []byte      // the first byte of a message that came during a watch
 }
 
 // startBeats sends heartbeats from now on, often enough for a peer that gives up after limit.
 func (w *Conn) startBeats(limit time.Duration) {
-	p := &w.pulse
-	quit := make(chan struct{})
-	p.on, p.quit, p.ended = true, sync.OnceFunc(func() { close(quit) }), make(chan struct{})
-	go func() {
-		defer close(p.ended)
-		tick := time.NewTicker(max(limit/beats, leastBeat))
-		defer tick.Stop()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-tick.C:
-			}
-			if w.ctx.Err() != nil || w.send([]byte{Heartbeat}) != nil {
-				return // the next step, or the watch, will see why
-			}
-		}
-	}()
+	failed := false // the next step, or the watch, will see why
+	w.pulse.on, w.pulse.stop = true, sync.OnceFunc(tick.Every(max(limit/beats, leastBeat), func() {
+		failed = failed || w.ctx.Err() != nil || w.send([]byte{Heartbeat}) != nil
+	}))
 }
 
 // endBeats ends the heartbeats and waits until the last one is sent.
 func (w *Conn) endBeats() {
-	if p := &w.pulse; p.on {
-		p.quit()
-		<-p.ended
+	if w.pulse.on {
+		w.pulse.stop()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -45,9 +46,9 @@ func Listen(ctx context.Context, network, addr string, port int, timeout time.Du
 // ListenHint adds what may be the matter, and the way out; other names the program that may use the port.
 func ListenHint(err error, other string) error {
 	switch {
-	case isInUse(err):
+	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%w; %s may be using the port, choose one with -p", err, other)
-	case isNotOurs(err):
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("%w; no interface of this host has the address (--bind)", err)
 	}
 	return err

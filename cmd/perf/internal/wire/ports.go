@@ -2,11 +2,13 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -38,7 +40,7 @@ func ListenAmong(ctx context.Context, network, addr string, ports Ports, timeout
 		if err == nil {
 			return newListener(ctx, ln, timeout), nil
 		}
-		if !isInUse(err) {
+		if !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, &MeetError{fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))}
 		}
 	}

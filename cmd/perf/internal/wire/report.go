@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/binary"
-	"math"
 	"time"
 )
 
@@ -24,40 +23,25 @@ type PortReport struct{ AvgBW, MsgRate float64 }
 // Reports exchanges the reports.
 func (w *Conn) Reports(own Report, limit time.Duration) (Report, error) {
 	peer := Report{PerPort: own.PerPort}
-	whole := func(name string, own uint64, peer *uint64) error {
-		out, in := make([]byte, 8), make([]byte, 8)
-		binary.BigEndian.PutUint64(out, own)
-		if err := w.exchange("report of "+name, out, in, limit); err != nil {
-			return err
-		}
-		*peer = binary.BigEndian.Uint64(in)
-		return nil
+	type figure struct {
+		name      string
+		own, peer any
 	}
-	figure := func(name string, own float64, peer *float64) func() error {
-		return func() error {
-			var bits uint64
-			err := whole(name, math.Float64bits(own), &bits)
-			*peer = math.Float64frombits(bits)
-			return err
-		}
-	}
-	steps := []func() error{
-		func() error { return whole("size", own.Size, &peer.Size) },
-		func() error { return whole("messages", own.Iters, &peer.Iters) },
-		figure("peak", own.PeakBW, &peer.PeakBW),
-		figure("average", own.AvgBW, &peer.AvgBW),
-		figure("rate", own.MsgRate, &peer.MsgRate),
-	}
+	figures := []figure{{"size", own.Size, &peer.Size}, {"messages", own.Iters, &peer.Iters},
+		{"peak", own.PeakBW, &peer.PeakBW}, {"average", own.AvgBW, &peer.AvgBW}, {"rate", own.MsgRate, &peer.MsgRate}}
 	for i := range own.Ports {
 		if own.PerPort {
-			steps = append(steps, figure("average of a port", own.Ports[i].AvgBW, &peer.Ports[i].AvgBW),
-				figure("rate of a port", own.Ports[i].MsgRate, &peer.Ports[i].MsgRate))
+			figures = append(figures, figure{"average of a port", own.Ports[i].AvgBW, &peer.Ports[i].AvgBW},
+				figure{"rate of a port", own.Ports[i].MsgRate, &peer.Ports[i].MsgRate})
 		}
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
+	for _, f := range figures {
+		out, _ := binary.Append(nil, binary.BigEndian, f.own)
+		in := make([]byte, len(out))
+		if err := w.exchange("report of "+f.name, out, in, limit); err != nil {
 			return peer, err
 		}
+		binary.Decode(in, binary.BigEndian, f.peer)
 	}
 	return peer, nil
 }

@@ -13,8 +13,12 @@ type Strangers struct {
 	Most int
 	Time time.Duration
 	mu   sync.Mutex
-	list []net.Conn
-	came []time.Time
+	list []stranger
+}
+
+type stranger struct {
+	net.Conn
+	came time.Time
 }
 
 // Admit makes room for one, and waits for it if it has to.
@@ -28,13 +32,13 @@ func (s *Strangers) admit(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.list) == s.Most {
-		if time.Since(s.came[0]) < s.Time {
+		if time.Since(s.list[0].came) < s.Time {
 			return false
 		}
 		s.list[0].Close()
-		s.list, s.came = s.list[1:], s.came[1:]
+		s.list = s.list[1:]
 	}
-	s.list, s.came = append(s.list, c), append(s.came, time.Now())
+	s.list = append(s.list, stranger{c, time.Now()})
 	return true
 }
 
@@ -42,9 +46,7 @@ func (s *Strangers) admit(c net.Conn) bool {
 func (s *Strangers) Known(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.list, c)
-	if i >= 0 {
-		s.list, s.came = slices.Delete(s.list, i, i+1), slices.Delete(s.came, i, i+1)
-	}
-	return i >= 0
+	n := len(s.list)
+	s.list = slices.DeleteFunc(s.list, func(s stranger) bool { return s.Conn == c })
+	return len(s.list) < n
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/flags"
@@ -27,15 +28,10 @@ func (t Transport) Reliable() bool { return t == RC || t == XRC || t == DC || t 
 // OneWay reports whether a queue pair either sends or receives, and all that receive share one queue.
 func (t Transport) OneWay() bool { return t == XRC || t == DC }
 
-// Datagrams reports whether each message names its peer.
-func (t Transport) Datagrams() bool { return t == UD || t == SRD }
-
 // ParseTransport reads the name of a transport, in any case.
 func ParseTransport(name string) (Transport, error) {
-	for _, t := range []Transport{RC, UC, UD, XRC, DC, SRD, RawEth} {
-		if strings.EqualFold(name, t.String()) {
-			return t, nil
-		}
+	if i := slices.IndexFunc(transportNames, func(n string) bool { return strings.EqualFold(n, name) }); i >= 0 {
+		return Transport(i), nil
 	}
 	return 0, fmt.Errorf("connection type (-c) %q; allowed: RC, UC, UD, XRC, DC, SRD and RawEth", name)
 }

@@ -9,23 +9,6 @@ import (
 	"time"
 )
 
-func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
-
-func isInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
-
-func isNotOurs(err error) bool { return errors.Is(err, syscall.EADDRNOTAVAIL) }
-
-func isUnreachable(err error) bool {
-	return errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
-}
-
-func isReset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
-// isDead reports whether the kernel gave up on the peer's host.
-func isDead(err error) bool { return errors.Is(err, syscall.ETIMEDOUT) || isUnreachable(err) }
-
 // peek waits until a socket has something to read, or is closed, by an error or without one, or the deadline is over.
 func peek(raw syscall.RawConn) (closed bool, cause, err error) {
 	var b [1]byte

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package selftest
-
-import "os"
-
-// quit ends a process.
-var quit = os.Kill

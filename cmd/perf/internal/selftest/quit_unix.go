@@ -1,8 +1,0 @@
-//go:build unix
-
-package selftest
-
-import "syscall"
-
-// quit makes a Go process print its goroutines and end.
-const quit = syscall.SIGQUIT
