@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
@@ -33,18 +34,18 @@ func (cs *completions) place(p *pending) {
 	}
 	if h := cs.hooks.AtCQE; h != nil {
 		switch f, d := h(cq, p.qp); f {
-		case FaultLost:
+		case fault.CQELost:
 			p.drop = true
 			return
-		case FaultOwner:
+		case fault.WrongOwner:
 			p.swap = true
-		case FaultDelay:
+		case fault.CQEDelayed:
 			p.drop = true
 			r.Held = true
 			cs.held = append(cs.held, *p)
 			cs.timers.after(int64(d)*1000, nil, cq)
 			return
-		case FaultCQError:
+		case fault.CQError:
 			p.drop = true
 			cs.breakCQ(cq)
 			return

@@ -47,7 +47,7 @@ type Engine struct {
 func New(f *hca.Fabric, c Config) *Engine {
 	c.fill()
 	e := &Engine{done: make(chan struct{})}
-	win, io, b := new(window), newScratch(c.Batch), newBatch(c.Batch, c.Bounce)
+	win, io, b := new(window), newScratch(c.Batch), newBatch(c.Batch)
 	e.base = base{f: f, c: &c, hooks: &e.Hooks, tr: &tracer{hooks: &e.Hooks}, turns: &turns{}, b: b, io: io}
 	e.strict = &checks{f: f, c: &c, io: io, win: win, turns: e.turns}
 	e.ready = &readyList{cond: sync.NewCond(&f.Mutex), qps: make([]*hca.QP, 0, 1024)}
@@ -89,7 +89,7 @@ func (e *Engine) Run() {
 			continue
 		}
 		idle := e.turns.now - last
-		if idle < int64(e.c.Spin) {
+		if idle < int64(spin) {
 			continue
 		}
 		d := e.pause(idle)
@@ -109,14 +109,13 @@ func (e *Engine) Stop() {
 }
 
 func (e *Engine) pause(idle int64) int64 {
-	s := e.c.Sleeps
 	i := 0
-	for i < len(s)-1 && idle >= int64(s[i].Idle) {
+	for i < len(pauses)-1 && idle >= int64(pauses[i].idle) {
 		i++
 	}
-	d := int64(s[i].Pause)
+	d := int64(pauses[i].pause)
 	if len(e.timers.heap) > 0 {
-		d = min(d, max(e.timers.heap[0].at-e.turns.now, int64(s[0].Pause)))
+		d = min(d, max(e.timers.heap[0].at-e.turns.now, int64(pauses[0].pause)))
 	}
 	return d
 }

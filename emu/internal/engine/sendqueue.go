@@ -5,6 +5,7 @@ package engine
 import (
 	"encoding/binary"
 
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
@@ -91,7 +92,7 @@ func (sn *sendQueues) announce(qp *hca.QP, rec uint16) {
 	if d == 0 || qp.SQ.Count == 0 {
 		return
 	}
-	if h := sn.hooks.AtDoorbell; h != nil && h(qp) == FaultLost {
+	if h := sn.hooks.AtDoorbell; h != nil && h(qp) == fault.DoorbellLost {
 		r.Lost = true
 		return
 	}
