@@ -72,7 +72,8 @@ func (rs *responder) resources(x *exchange) bool {
 		return true
 	}
 	if rs.b.wqes == 0 {
-		rs.strict.outstanding(x.qp, own, most)
+		rs.strict.violateQP(x.qp, RuleRdAtomic,
+			": max_rd_atomic is %d, max_dest_rd_atomic of the peer %d, and more are outstanding", own, most)
 	}
 	return false
 }

@@ -109,7 +109,8 @@ func (sn *sendQueues) announce(qp *hca.QP, rec uint16) {
 	}
 	r.Announced += d
 	if r.Announced-r.Tail > qp.SQ.Count {
-		sn.strict.sendAhead(qp)
+		sn.strict.violateQP(qp, RuleSQAhead, ": %d blocks are announced, the send queue has %d", r.Announced-r.Tail,
+			qp.SQ.Count)
 		r.Tail = r.Announced
 		sn.states.fatal(qp)
 		return
