@@ -30,10 +30,9 @@ type Kind uint8
 const (
 	KindDoorbell Kind = iota // QP, Index (blocks announced, 16 bits), N (new blocks), BlueFlame
 	KindArm                  // CQ, Index (consumer index, 24 bits), SN, Solicited
-	// QP, Index, Opcode, DS, Flags, N (bytes), SGEs, Inline, Remote, RKey, Imm, PeerQPN, SRQN; executed or about to be
-	KindWQE
-	KindRecv  // QP, SRQ, Index (entry), N (bytes that it takes); a receive is consumed
-	KindRetry // QP, Index, Syndrome (0x15 no answer, 0x16 RNR), N (tries so far)
+	KindWQE                  // QP, Index, Opcode, N (bytes), Imm, PeerQPN; executed or about to be
+	KindRecv                 // QP, SRQ, Index (entry), N (bytes that it takes); a receive is consumed
+	KindRetry                // QP, Index, Syndrome (0x15 no answer, 0x16 RNR), N (tries so far)
 	// CQ, QP, Index (producer index), Opcode (CQE's), WQEOpcode, WQE, N (byte_cnt), Syndrome, Vendor, Imm, Solicited
 	KindCQE
 	KindEvent // CQ, Index (producer index): a completion event was put on the channel
@@ -52,19 +51,12 @@ type Record struct {
 	N         uint64
 	Opcode    uint8
 	WQEOpcode uint8
-	Flags     uint8 // fm_ce_se
-	DS        uint8 // 16-byte units
-	SGEs      int
 	SN        uint8
 	WQE       uint16
-	Inline    bool
 	BlueFlame bool
 	Solicited bool
-	Remote    uint64
-	RKey      uint32
 	Imm       uint32 // as a big-endian number: immediate, rkey to invalidate or mkey
 	PeerQPN   uint32
-	SRQN      uint32
 	Syndrome  uint8
 	Vendor    uint8
 	State     hca.QPState
