@@ -112,7 +112,6 @@ func (s *Server) run(c *spoiled, fl *file, addr, n uint64) unix.Errno {
 	if cmd.run == nil {
 		return unix.ENOSYS
 	}
-	fl.settle(c)
 	if s.f.Watch != nil {
 		e, reply := s.f.Watch.Command(nil, cmd.name)
 		if c.Reply = reply; e != 0 {

@@ -25,7 +25,6 @@ const (
 
 // Limits that the kernel does not know: what a program may make the supervisor keep.
 const (
-	maxIDs     = 1 << 16
 	maxEvents  = 1 << 16 // of one file
 	maxBacklog = 1024
 	maxOption  = 1 << 16 // bytes
@@ -83,17 +82,15 @@ type file struct {
 	ids     map[*id]struct{}
 	events  []*event
 	waiters []waiter
-	owed    int // bytes of the signal whose events were dropped
 	closed  bool
 	ends    bool // its process ends by itself, not by a signal
 }
 
-// signal makes a file readable: it holds a byte for each event.
+// signal makes a file readable: it holds a byte for each event. It is a [guest.Pipe].
 type signal interface {
-	put(n int)
-	// drain removes n bytes, through the caller's descriptor fd.
-	take(c caller, fd int, n int)
-	close()
+	Put(b []byte) error
+	Take(n int) int
+	Close() error
 }
 
 // caller is the thread whose write() is executed.
@@ -104,7 +101,6 @@ type caller interface {
 	// signaled reports whether a signal waits for the thread itself that it does not block.
 	signaled() bool
 	nonblock() bool
-	fd() int
 	// file returns the name of what a descriptor of the caller leads to, or "".
 	file(fd int) string
 	answer(n int, e unix.Errno)
@@ -175,7 +171,7 @@ func (s *Server) release(name string) {
 	// Threads that wait for an event keep waiting, as in the kernel, where they hold the file: programs close it under
 	// them when they end.
 	fl.events, fl.waiters = nil, nil
-	fl.sig.close()
+	_ = fl.sig.Close()
 }
 
 // Exits is called when a process ends by itself.
@@ -211,43 +207,4 @@ func (s *Server) any(fl *file, num uint32) (*id, unix.Errno) {
 		return i, unix.EIO
 	}
 	return i, 0
-}
-
-// table hands out the lowest free number.
-type table[T any] struct {
-	slots []*T
-	low   int // nothing is free below
-	used  int
-}
-
-func (t *table[T]) add(v *T) (uint32, bool) {
-	if t.used >= maxIDs {
-		return 0, false
-	}
-	for t.low < len(t.slots) && t.slots[t.low] != nil {
-		t.low++
-	}
-	if t.low == len(t.slots) {
-		t.slots = append(t.slots, nil)
-	}
-	t.slots[t.low] = v
-	t.used++
-	return uint32(t.low), true
-}
-
-// get returns what has a number, or nil.
-func (t *table[T]) get(n uint32) *T {
-	if uint64(n) >= uint64(len(t.slots)) {
-		return nil
-	}
-	return t.slots[n]
-}
-
-func (t *table[T]) drop(n uint32) {
-	if t.get(n) == nil {
-		return
-	}
-	t.slots[n] = nil
-	t.used--
-	t.low = min(t.low, int(n))
 }
