@@ -52,7 +52,7 @@ func (s *Server) pipe(pid, tid, flags int) (*os.File, error) {
 		return nil, err
 	}
 	s.f.Lock()
-	fl := s.open(p.Name(), &signalPipe{p})
+	fl := s.open(p.Name(), p)
 	fl.pid, fl.creds = pid, s.Creds.Of(tid)
 	s.f.Unlock()
 	p.OnClose(func() {
@@ -78,14 +78,6 @@ func (s *Server) write(c call, tid, fd int, addr, n uint64) {
 	}
 }
 
-// signalPipe is the signal of a file.
-type signalPipe struct{ p *guest.Pipe }
-
-// a program that has closed its end is noticed elsewhere
-func (p *signalPipe) put(n int)                { _ = p.p.Put(make([]byte, n)) }
-func (p *signalPipe) take(c caller, fd, n int) { p.p.Take(c.tid(), fd, n) }
-func (p *signalPipe) close()                   { _ = p.p.Close() }
-
 // thread is a caller of the real world.
 type thread struct {
 	guest.Mem
@@ -94,7 +86,6 @@ type thread struct {
 }
 
 func (t *thread) tid() int           { return t.PID }
-func (t *thread) fd() int            { return t.desc }
 func (t *thread) alive() bool        { return t.call.Valid() }
 func (t *thread) file(fd int) string { return guest.FDName(t.PID, fd) }
 

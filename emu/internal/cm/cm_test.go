@@ -84,20 +84,20 @@ func newProg(t testing.TB, s *Server, name string) *prog {
 	return p
 }
 
-func (p *prog) put(n int)                  { p.sig += n }
-func (p *prog) close()                     { p.over = true }
+func (p *prog) Put(b []byte) error         { p.sig += len(b); return nil }
+func (p *prog) Close() error               { p.over = true; return nil }
 func (p *prog) alive() bool                { return !p.gone }
 func (p *prog) signaled() bool             { return p.hit }
 func (p *prog) tid() int                   { return 1 }
 func (p *prog) nonblock() bool             { return !p.wait }
-func (p *prog) fd() int                    { return 3 }
 func (p *prog) file(fd int) string         { return p.fds[fd] }
 func (p *prog) answer(n int, e unix.Errno) { p.n, p.e, p.done = n, e, true }
 
-func (p *prog) take(_ caller, _ int, n int) {
+func (p *prog) Take(n int) int {
 	if p.sig -= n; p.sig < 0 {
 		p.t.Errorf("%s: %d bytes more taken off the signal than there were", p.name, -p.sig)
 	}
+	return n
 }
 
 var errFault = errors.New("fault")

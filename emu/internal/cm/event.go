@@ -59,7 +59,7 @@ func (s *Server) queue(fl *file, ev *event) bool {
 		}
 	}
 	if len(fl.events) > 0 {
-		fl.sig.put(1)
+		_ = fl.sig.Put([]byte{0}) // a program that has closed its end is noticed elsewhere
 	}
 	return true
 }
@@ -88,7 +88,7 @@ func (s *Server) getEvent(r *request, cmd *getEvent) unix.Errno {
 	case len(r.fl.events) > 0:
 		e := s.deliver(r, cmd.Response)
 		if e == 0 {
-			r.fl.sig.take(r.c, r.c.fd(), 1)
+			r.fl.sig.Take(1)
 		}
 		return e
 	case r.c.nonblock():
@@ -147,25 +147,16 @@ func (fl *file) extract(match func(*event) bool) (out []*event) {
 	return out
 }
 
-// drop forgets the undelivered events that match, and their signal if anybody can still read it.
-func (s *Server) drop(r *request, fl *file, match func(*event) bool) {
+// drop forgets the undelivered events that match, and their signal.
+func (s *Server) drop(fl *file, match func(*event) bool) {
 	out := fl.extract(match)
 	for _, ev := range out {
 		if ev.conn != nil {
 			s.destroy(ev.conn)
 		}
 	}
-	// The next caller through fl removes the bytes of these; now there may be none.
-	if fl.owed += len(out); r != nil {
-		fl.settle(r.c)
-	}
-}
-
-// settle removes the bytes of dropped events from the signal.
-func (fl *file) settle(c caller) {
-	if fl.owed > 0 {
-		fl.sig.take(c, c.fd(), fl.owed)
-		fl.owed = 0
+	if len(out) > 0 {
+		fl.sig.Take(len(out))
 	}
 }
 
@@ -199,7 +190,7 @@ func (s *Server) migrateID(r *request, cmd *migrateID) unix.Errno {
 	if old != r.fl {
 		evs := old.extract(func(ev *event) bool { return ev.owner == i })
 		if len(evs) > 0 {
-			old.sig.take(r.c, int(int32(cmd.FD)), len(evs))
+			old.sig.Take(len(evs))
 		}
 		i.moveTo(r.fl)
 		for _, ev := range evs {

@@ -131,7 +131,7 @@ func (s *Server) destroyID(r *request, cmd *destroyID) unix.Errno {
 		return e
 	}
 	s.destroy(i)
-	s.drop(r, r.fl, func(ev *event) bool { return ev.owner == i })
+	s.drop(r.fl, func(ev *event) bool { return ev.owner == i })
 	return put(r, cmd.Response, &i.reported, 4)
 }
 
@@ -236,7 +236,7 @@ func (s *Server) DeviceRemoved(d *hca.Device) {
 		i.stop()
 		i.closing = true
 		if i.hidden {
-			s.drop(nil, i.file, func(ev *event) bool { return ev.conn == i })
+			s.drop(i.file, func(ev *event) bool { return ev.conn == i })
 			continue
 		}
 		s.emit(i, evDeviceRemoval, 0, nil, ece{})

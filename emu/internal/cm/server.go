@@ -3,7 +3,6 @@
 package cm
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"strconv"
 	"sync"
@@ -26,7 +25,6 @@ const (
 
 // Limits that the kernel does not know: what a program may make the supervisor keep.
 const (
-	maxIDs     = 1 << 16
 	maxEvents  = 1 << 16 // of one file
 	maxBacklog = 1024
 	maxOption  = 1 << 16 // bytes
@@ -84,17 +82,15 @@ type file struct {
 	ids     map[*id]struct{}
 	events  []*event
 	waiters []waiter
-	owed    int // bytes of the signal whose events were dropped
 	closed  bool
 	ends    bool // its process ends by itself, not by a signal
 }
 
-// signal makes a file readable: it holds a byte for each event.
+// signal makes a file readable: it holds a byte for each event. It is a [guest.Pipe].
 type signal interface {
-	put(n int)
-	// drain removes n bytes, through the caller's descriptor fd.
-	take(c caller, fd int, n int)
-	close()
+	Put(b []byte) error
+	Take(n int) int
+	Close() error
 }
 
 // caller is the thread whose write() is executed.
@@ -105,7 +101,6 @@ type caller interface {
 	// signaled reports whether a signal waits for the thread itself that it does not block.
 	signaled() bool
 	nonblock() bool
-	fd() int
 	// file returns the name of what a descriptor of the caller leads to, or "".
 	file(fd int) string
 	answer(n int, e unix.Errno)
@@ -131,14 +126,6 @@ type request struct {
 	id      uint32
 }
 
-// get copies a command's body as the kernel does: all of it, whatever length the header gives.
-func get[T any](r *request) (v T, e unix.Errno) {
-	if r.c.Read(r.addr, uapi.Bytes(&v)) != nil {
-		e = unix.EFAULT
-	}
-	return v, e
-}
-
 // put writes an answer, or what fits of it where the program knows a shorter one of at least least bytes.
 func put[T any](r *request, addr uint64, v *T, least int) unix.Errno {
 	b := uapi.Bytes(v)
@@ -151,117 +138,8 @@ func put[T any](r *request, addr uint64, v *T, least int) unix.Errno {
 	return 0
 }
 
-// on is a command about one id, whose number is at offset at of the body; on a device, or before it has one.
-func on[T any](
-	at int, device bool, run func(*Server, *request, *id, *T) unix.Errno,
-) func(*Server, *request) unix.Errno {
-	return func(s *Server, r *request) unix.Errno {
-		v, e := get[T](r)
-		if e != 0 {
-			return e
-		}
-		r.id = binary.NativeEndian.Uint32(uapi.Bytes(&v)[at:])
-		i, e := s.find(r.fl, r.id)
-		if e == 0 && device && i.port == nil {
-			e = unix.EINVAL
-		}
-		if e != 0 {
-			return e
-		}
-		return run(s, r, i, &v)
-	}
-}
-
-// plain is a command about no id, or that finds it itself, with room for least bytes of answer.
-func plain[T any](least int, run func(*Server, *request, *T) unix.Errno) func(*Server, *request) unix.Errno {
-	return func(s *Server, r *request) unix.Errno {
-		if r.out < least {
-			return unix.ENOSPC
-		}
-		v, e := get[T](r)
-		if e != 0 {
-			return e
-		}
-		return run(s, r, &v)
-	}
-}
-
 // pending means that the answer comes later.
 const pending = unix.Errno(1 << 20)
-
-type command struct {
-	name string
-	run  func(*Server, *request) unix.Errno
-}
-
-// commands is indexed by RDMA_USER_CM_CMD_*.
-var commands = [...]command{
-	0:  {"CM_CREATE_ID", plain(4, (*Server).createID)},
-	1:  {"CM_DESTROY_ID", plain(4, (*Server).destroyID)},
-	2:  {"CM_BIND_IP", on(36, false, (*Server).bindIP)},
-	3:  {"CM_RESOLVE_IP", on(56, false, (*Server).resolveIP)},
-	4:  {"CM_RESOLVE_ROUTE", on(0, true, (*Server).resolveRoute)},
-	5:  {"CM_QUERY_ROUTE", on(8, false, (*Server).queryRoute)},
-	6:  {"CM_CONNECT", on(272, true, (*Server).connect)},
-	7:  {"CM_LISTEN", on(0, false, (*Server).listen)},
-	8:  {"CM_ACCEPT", on(280, true, (*Server).accept)},
-	9:  {"CM_REJECT", on(0, true, (*Server).reject)},
-	10: {"CM_DISCONNECT", on(0, true, (*Server).disconnect)},
-	11: {"CM_INIT_QP_ATTR", on(8, true, (*Server).initQPAttr)},
-	12: {"CM_GET_EVENT", plain(eventRespMin, (*Server).getEvent)},
-	13: {"CM_GET_OPTION", nil},
-	14: {"CM_SET_OPTION", on(8, false, (*Server).setOption)},
-	15: {"CM_NOTIFY", on(0, true, (*Server).notify)},
-	16: {"CM_JOIN_IP_MCAST", on(44, true, (*Server).joinIPMcast)},
-	17: {"CM_LEAVE_MCAST", plain(4, (*Server).leaveMcast)},
-	18: {"CM_MIGRATE_ID", plain(0, (*Server).migrateID)},
-	19: {"CM_QUERY", on(8, false, (*Server).query)},
-	20: {"CM_BIND", on(0, false, (*Server).bind)},
-	21: {"CM_RESOLVE_ADDR", on(0, false, (*Server).resolveAddr)},
-	22: {"CM_JOIN_MCAST", on(16, true, (*Server).joinMcast)},
-	23: {"CM_RESOLVE_IB_SERVICE", nil},
-	24: {"CM_WRITE_CM_EVENT", on(0, false, (*Server).writeEvent)},
-}
-
-// execute runs one write() of n bytes at addr, lock held. It answers the caller, at once or later.
-func (s *Server) execute(from caller, fl *file, addr, n uint64) {
-	c := &spoiled{caller: from}
-	if e := s.run(c, fl, addr, n); e == 0 {
-		c.answer(int(n), 0)
-	} else if e != pending {
-		c.answer(0, e)
-	}
-}
-
-func (s *Server) run(c *spoiled, fl *file, addr, n uint64) unix.Errno {
-	if n < headerSize {
-		return unix.EINVAL
-	}
-	var h header
-	if c.Read(addr, uapi.Bytes(&h)) != nil {
-		return unix.EFAULT
-	}
-	if h.Cmd >= uint32(len(commands)) || uint64(h.In)+headerSize > n {
-		return unix.EINVAL
-	}
-	cmd := &commands[h.Cmd]
-	if cmd.run == nil {
-		return unix.ENOSYS
-	}
-	fl.settle(c)
-	if s.f.Watch != nil {
-		e, reply := s.f.Watch.Command(nil, cmd.name)
-		if c.Reply = reply; e != 0 {
-			return e
-		}
-	}
-	r := &request{c: c, fl: fl, addr: addr + headerSize, in: int(h.In), out: int(h.Out), len: int(n)}
-	e := cmd.run(s, r)
-	if s.Trace != nil && e != pending {
-		s.Trace(Record{TID: c.tid(), Name: cmd.name, ID: r.id, Errno: e})
-	}
-	return e
-}
 
 // open makes a file whose events sig announces.
 func (s *Server) open(name string, sig signal) *file {
@@ -293,7 +171,7 @@ func (s *Server) release(name string) {
 	// Threads that wait for an event keep waiting, as in the kernel, where they hold the file: programs close it under
 	// them when they end.
 	fl.events, fl.waiters = nil, nil
-	fl.sig.close()
+	_ = fl.sig.Close()
 }
 
 // Exits is called when a process ends by itself.
@@ -329,43 +207,4 @@ func (s *Server) any(fl *file, num uint32) (*id, unix.Errno) {
 		return i, unix.EIO
 	}
 	return i, 0
-}
-
-// table hands out the lowest free number.
-type table[T any] struct {
-	slots []*T
-	low   int // nothing is free below
-	used  int
-}
-
-func (t *table[T]) add(v *T) (uint32, bool) {
-	if t.used >= maxIDs {
-		return 0, false
-	}
-	for t.low < len(t.slots) && t.slots[t.low] != nil {
-		t.low++
-	}
-	if t.low == len(t.slots) {
-		t.slots = append(t.slots, nil)
-	}
-	t.slots[t.low] = v
-	t.used++
-	return uint32(t.low), true
-}
-
-// get returns what has a number, or nil.
-func (t *table[T]) get(n uint32) *T {
-	if uint64(n) >= uint64(len(t.slots)) {
-		return nil
-	}
-	return t.slots[n]
-}
-
-func (t *table[T]) drop(n uint32) {
-	if t.get(n) == nil {
-		return
-	}
-	t.slots[n] = nil
-	t.used--
-	t.low = min(t.low, int(n))
 }

@@ -178,6 +178,6 @@ func (s *Server) leaveMcast(r *request, cmd *destroyID) unix.Errno {
 	}
 	s.mcs.drop(mc.num)
 	delete(mc.id.mcs, mc)
-	s.drop(r, r.fl, func(ev *event) bool { return ev.mc == mc })
+	s.drop(r.fl, func(ev *event) bool { return ev.mc == mc })
 	return put(r, cmd.Response, &mc.reported, 4)
 }

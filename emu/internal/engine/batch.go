@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
@@ -19,8 +20,8 @@ type batch struct {
 	siov     []guest.IOV
 	lo, hi   uint64 // what siov touches
 	cqes     []pending
-	flip     int   // byte to corrupt, or -1
-	receive  Fault // of the receive that the message finds
+	flip     int        // byte to corrupt, or -1
+	receive  fault.Kind // of the receive that the message finds
 	tiny     [64]byte
 	single   [1]piece // of a target, for bulk
 	moved    bool
@@ -36,8 +37,8 @@ type batch struct {
 	wqes       int
 }
 
-// newBatch returns a batch of so many WQEs and bytes.
-func newBatch(n, bounce int) *batch {
+// newBatch returns a batch of so many WQEs.
+func newBatch(n int) *batch {
 	return &batch{buf: make([]byte, bounce+128*(2*n+2)), giov: spans(2*n + 64), siov: spans(6*n + 64),
 		before: make([]part, 0, n), uncounted: make([]uncounted, 0, n+1), cqes: make([]pending, 0, 2*n+2)}
 }
@@ -85,11 +86,11 @@ func (p *part) undo() {
 
 // fits reports whether a message of n bytes may join: the same two processes, room, and nothing read that the batch has
 // yet to write.
-func (b *batch) fits(src, dst guest.Mem, from []piece, n uint64, limit int) bool {
+func (b *batch) fits(src, dst guest.Mem, from []piece, n uint64) bool {
 	if b.moved && (b.src != src || b.dst != dst) {
 		return false
 	}
-	if uint64(b.n)+n > uint64(limit) || len(b.giov)+len(from) > cap(b.giov) || len(b.siov)+128 > cap(b.siov) {
+	if uint64(b.n)+n > bounce || len(b.giov)+len(from) > cap(b.giov) || len(b.siov)+128 > cap(b.siov) {
 		return false
 	}
 	return !b.dirty(from)

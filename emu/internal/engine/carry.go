@@ -24,13 +24,13 @@ func (rq *requester) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) ver
 	for i := range rq.lists.dst {
 		sink = sink || rq.lists.dst[i].zero || rq.lists.dst[i].far(dst)
 	}
-	if sink || n > uint64(rq.c.Bounce) || len(rq.lists.src) > manyPieces || len(rq.lists.dst) > manyPieces {
+	if sink || n > bounce || len(rq.lists.src) > manyPieces || len(rq.lists.dst) > manyPieces {
 		if b.wqes > 0 {
 			return alone
 		}
 		return rq.bulk(qp, src, dst, n, sink)
 	}
-	if !b.fits(src, dst, rq.lists.src, n, rq.c.Bounce) {
+	if !b.fits(src, dst, rq.lists.src, n) {
 		return rq.failed(qp, w, synLocalLength) // in an empty batch too many spans, which 63 segments cannot be
 	}
 	if side := b.add(src, dst, rq.lists.src, rq.lists.dst, 0, n); side != okSide {
@@ -47,7 +47,7 @@ func (rq *requester) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) ver
 // others may have the fabric's lock; if they change a queue meanwhile, the message starts again.
 func (rq *requester) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) verdict {
 	b := rq.b
-	step := uint64(rq.c.Bounce)
+	step := uint64(bounce)
 	for off := uint64(0); off < n; {
 		k := min(n-off, step)
 		to := rq.lists.dst

@@ -2,7 +2,10 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/emu/internal/hca"
+import (
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
 
 // begin starts an empty batch of qp, or goes on with one that was left open.
 func (bt *batcher) begin(qp *hca.QP) {
@@ -11,7 +14,7 @@ func (bt *batcher) begin(qp *hca.QP) {
 		b.before = append(b.before, b.part)
 	} else {
 		b.clear()
-		b.srq, b.flip, b.receive = nil, -1, FaultNone
+		b.srq, b.flip, b.receive = nil, -1, fault.None
 		bt.lists.paged = false
 	}
 	b.part = part{qp: qp, tail: r.Tail, psn: r.PSN, signaled: r.Signaled, count: r.Count, reads: r.Reads,

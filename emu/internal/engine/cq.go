@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
@@ -33,18 +34,18 @@ func (cs *completions) place(p *pending) {
 	}
 	if h := cs.hooks.AtCQE; h != nil {
 		switch f, d := h(cq, p.qp); f {
-		case FaultLost:
+		case fault.CQELost:
 			p.drop = true
 			return
-		case FaultOwner:
+		case fault.WrongOwner:
 			p.swap = true
-		case FaultDelay:
+		case fault.CQEDelayed:
 			p.drop = true
 			r.Held = true
 			cs.held = append(cs.held, *p)
 			cs.timers.after(int64(d)*1000, nil, cq)
 			return
-		case FaultCQError:
+		case fault.CQError:
 			p.drop = true
 			cs.breakCQ(cq)
 			return
@@ -52,7 +53,7 @@ func (cs *completions) place(p *pending) {
 	}
 	if r.PI-r.CI >= cq.Entries && !cq.IgnoreOverrun && !cs.roomy(cq) {
 		p.drop = true
-		cs.strict.overrun(cq)
+		cs.strict.violateCQ(cq, RuleCQOverrun, "%d entries are taken: poll more often or create it larger", cq.Entries)
 		cs.breakCQ(cq)
 		return
 	}
@@ -89,7 +90,7 @@ func (cs *completions) consumer(cq *hca.CQ, v uint32) {
 	r := &cq.Run
 	behind := (r.PI - v) & 0xffffff
 	if behind > 0xffffff/2 {
-		cs.strict.consumer(cq, v)
+		cs.strict.violateCQ(cq, RuleCQConsumer, "consumer index %d is beyond the producer's %d", v, r.PI&0xffffff)
 		behind = 0
 	}
 	r.CI = r.PI - behind
@@ -128,7 +129,7 @@ func (cs *completions) tellBroken() {
 // lostCQ is a CQ whose ring cannot be written.
 func (cs *completions) lostCQ(cq *hca.CQ, err error) {
 	if err == guest.ErrFault && !cq.Run.Dead {
-		cs.strict.unwritable(cq)
+		cs.strict.violateCQ(cq, RuleRingUnmapped, "its ring cannot be written")
 	}
 	cq.Run.Dead = true
 }

@@ -2,7 +2,10 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/emu/internal/hca"
+import (
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
 
 // fault asks for a fault of the WQE at the tail, once, and carries it out.
 func (rq *requester) fault(qp *hca.QP, w *wqe) verdict {
@@ -20,31 +23,31 @@ func (rq *requester) fault(qp *hca.QP, w *wqe) verdict {
 	if r.Fault == 0 {
 		return proceed
 	}
-	f := Fault(r.Fault)
+	f := fault.Kind(r.Fault)
 	r.Fault = 0
 	switch f {
-	case FaultRNR:
+	case fault.RNR:
 		if !transportOf(qp.Type).reliable {
 			return proceed
 		}
 		rq.rnr(qp, w, 0)
-	case FaultRetry:
+	case fault.RetryExceeded:
 		rq.failWQE(qp, w, synRetry)
-	case FaultAccess:
+	case fault.RemoteAccess:
 		rq.failWQE(qp, w, synRemoteAccess)
-	case FaultFlush:
+	case fault.Flush:
 		rq.states.toErr(qp)
-	case FaultQPFatal:
+	case fault.QPFatal:
 		rq.states.fatal(qp)
-	case FaultBind:
+	case fault.MWBind:
 		if w.opcode != opUMR {
 			return proceed
 		}
 		rq.failWQE(qp, w, synMWBind)
-	case FaultBitFlip:
+	case fault.BitFlip:
 		rq.b.flip = rq.b.n
 		return proceed
-	case FaultPage, FaultOrder:
+	case fault.PageFault, fault.ReceiveOrder:
 		rq.b.receive = f
 		return proceed
 	default:
@@ -57,15 +60,15 @@ func (rq *requester) fault(qp *hca.QP, w *wqe) verdict {
 func (rs *responder) receiveFault(x *exchange) verdict {
 	b, r := rs.b, &x.peer.Run
 	f := b.receive
-	b.receive = FaultNone
+	b.receive = fault.None
 	switch {
-	case f == FaultPage && x.srq != nil && x.cq != nil:
+	case f == fault.PageFault && x.srq != nil && x.cq != nil:
 		rs.comps.cqe(x.cq, x.peer, cqeRespErr, x.uidx, 0, x.recv.counter).fail(synAborted, vendorPageFault)
 		rs.recvs.consume(x.peer, x.srq)
 		rs.batches.commit() // the message begins again
 		b.peer, b.srq = nil, nil
 		b.join(x.peer, x.srq)
-	case f == FaultOrder && x.srq == nil && rs.recvs.rqFetch(x.peer, r.Head) && r.Posted-r.Head >= 2:
+	case f == fault.ReceiveOrder && x.srq == nil && rs.recvs.rqFetch(x.peer, r.Head) && r.Posted-r.Head >= 2:
 		r.Swap, r.Swapped = r.Head, true
 	}
 	return rs.nextReceive(x)

@@ -5,6 +5,7 @@ package engine
 import (
 	"testing"
 
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
@@ -12,16 +13,16 @@ func TestFaults(t *testing.T) {
 	addr := func(p *pair) []byte { a, k := p.mb.at(0); return raddr(a, k) }
 	for _, c := range []struct {
 		name string
-		f    Fault
+		f    fault.Kind
 		syn  uint8
-	}{{"retry", FaultRetry, synRetry}, {"access", FaultAccess, synRemoteAccess}, {"flush", FaultFlush, synFlush},
-		{"fatal", FaultQPFatal, synFlush}} {
+	}{{"retry", fault.RetryExceeded, synRetry}, {"access", fault.RemoteAccess, synRemoteAccess},
+		{"flush", fault.Flush, synFlush}, {"fatal", fault.QPFatal, synFlush}} {
 		p := newPair(t, qpOpts{}, nil)
-		p.r.e.Hooks.AtWQE = func(q *hca.QP, op uint8, n uint64) Fault {
+		p.r.e.Hooks.AtWQE = func(q *hca.QP, op uint8, n uint64) fault.Kind {
 			if n == 1 && q == p.qa.q && op == opWrite {
 				return c.f
 			}
-			return FaultNone
+			return fault.None
 		}
 		for range 3 {
 			p.qa.post(opWrite, signaled, 0, addr(p), p.ma.sge(0, 8))
@@ -31,30 +32,30 @@ func TestFaults(t *testing.T) {
 		p.acq.wantErr(cqeReqErr, c.syn)
 		p.acq.wantErr(cqeReqErr, synFlush)
 		p.acq.none()
-		if got := p.r.event(hca.EventQPFatal); got != 0 != (c.f == FaultQPFatal) {
+		if got := p.r.event(hca.EventQPFatal); got != 0 != (c.f == fault.QPFatal) {
 			t.Errorf("%s: events %v", c.name, p.r.events)
 		}
 	}
-	at := func(f Fault) (*pair, func()) {
+	at := func(f fault.Kind) (*pair, func()) {
 		p := newPair(t, qpOpts{}, nil)
 		once := true
-		p.r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) Fault {
+		p.r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) fault.Kind {
 			if once {
 				once = false
 				return f
 			}
-			return FaultNone
+			return fault.None
 		}
 		return p, func() { fill(p.ma.buf[:100], 4); p.qa.send(opWrite, signaled, 0, addr(p), p.ma.sge(0, 100)) }
 	}
-	p, send := at(FaultRNR)
+	p, send := at(fault.RNR)
 	start := nanos()
 	send()
 	p.acq.want(0, -1)
 	if nanos()-start < 10e3 {
 		t.Error("no wait for the receiver")
 	}
-	p, send = at(FaultBitFlip)
+	p, send = at(fault.BitFlip)
 	send()
 	p.acq.want(0, -1)
 	if p.ma.buf[0]^1 != p.mb.buf[0] || string(p.ma.buf[1:100]) != string(p.mb.buf[1:100]) {
@@ -65,12 +66,12 @@ func TestFaults(t *testing.T) {
 // TestFaults_Receive has a receive of an SRQ given up, and receives of a queue used in another order.
 func TestFaults_Receive(t *testing.T) {
 	const faulty = 2 // the message
-	at := func(f Fault) func(*hca.QP, uint8, uint64) Fault {
-		return func(_ *hca.QP, _ uint8, n uint64) Fault {
+	at := func(f fault.Kind) func(*hca.QP, uint8, uint64) fault.Kind {
+		return func(_ *hca.QP, _ uint8, n uint64) fault.Kind {
 			if n == faulty {
 				return f
 			}
-			return FaultNone
+			return fault.None
 		}
 	}
 	r := newRig(t, "mlx5_0", 0)
@@ -79,7 +80,7 @@ func TestFaults_Receive(t *testing.T) {
 	s := to.srq(8, 0, nil)
 	a, b := n.qp(scq, scq, qpOpts{}), to.qp(c, c, qpOpts{srq: s})
 	connect(defaults(), a, b)
-	r.e.Hooks.AtWQE = at(FaultPage)
+	r.e.Hooks.AtWQE = at(fault.PageFault)
 	m, into := n.mr(4096, anyAccess), to.mr(4096, anyAccess)
 	var posted []uint16
 	for i := range 4 {
@@ -102,7 +103,7 @@ func TestFaults_Receive(t *testing.T) {
 
 	for _, posted := range []int{4, 3} { // with 3 there is no second one
 		p := newPair(t, qpOpts{}, nil)
-		p.r.e.Hooks.AtWQE = at(FaultOrder)
+		p.r.e.Hooks.AtWQE = at(fault.ReceiveOrder)
 		for i := range posted {
 			p.qb.recv(p.mb.sge(i*64, 64))
 		}
@@ -125,7 +126,7 @@ func TestFaults_Receive(t *testing.T) {
 
 	// What is left is flushed, each once.
 	p := newPair(t, qpOpts{}, nil)
-	p.r.e.Hooks.AtWQE = at(FaultOrder)
+	p.r.e.Hooks.AtWQE = at(fault.ReceiveOrder)
 	for i := range 6 {
 		p.qb.recv(p.mb.sge(i*64, 64))
 	}
@@ -142,15 +143,15 @@ func TestFaults_Receive(t *testing.T) {
 }
 
 func TestFaults_CQE(t *testing.T) {
-	cqf := func(f Fault, delay uint32) *pair {
+	cqf := func(f fault.Kind, delay uint32) *pair {
 		p := newPair(t, qpOpts{}, nil)
 		once := true
-		p.r.e.Hooks.AtCQE = func(*hca.CQ, *hca.QP) (Fault, uint32) {
+		p.r.e.Hooks.AtCQE = func(*hca.CQ, *hca.QP) (fault.Kind, uint32) {
 			if once {
 				once = false
 				return f, delay
 			}
-			return FaultNone, 0
+			return fault.None, 0
 		}
 		p.qa.post(opNOP, signaled, 0)
 		p.qa.post(opNOP, signaled, 0)
@@ -158,21 +159,21 @@ func TestFaults_CQE(t *testing.T) {
 		p.r.settle()
 		return p
 	}
-	p := cqf(FaultLost, 0)
+	p := cqf(fault.CQELost, 0)
 	if v := p.acq.want(0, -1); v.counter() != 1 {
 		t.Errorf("completion of WQE %d", v.counter())
 	}
 	p.acq.none()
-	p = cqf(FaultOwner, 0)
+	p = cqf(fault.WrongOwner, 0)
 	p.acq.none()
-	p = cqf(FaultDelay, 300_000)
+	p = cqf(fault.CQEDelayed, 300_000)
 	p.acq.none()
 	for i := range 2 {
 		if v := p.acq.want(0, -1); v.counter() != uint16(i) {
 			t.Errorf("completion of WQE %d", v.counter())
 		}
 	}
-	p = cqf(FaultCQError, 0)
+	p = cqf(fault.CQError, 0)
 	p.acq.none()
 	if p.r.event(hca.EventCQErr) != 1 {
 		t.Errorf("events %v", p.r.events)
@@ -182,11 +183,11 @@ func TestFaults_CQE(t *testing.T) {
 func TestFaults_Doorbell(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)
 	lost := 1
-	p.r.e.Hooks.AtDoorbell = func(*hca.QP) Fault {
+	p.r.e.Hooks.AtDoorbell = func(*hca.QP) fault.Kind {
 		if lost--; lost == 0 {
-			return FaultLost
+			return fault.DoorbellLost
 		}
-		return FaultNone
+		return fault.None
 	}
 	p.qa.send(opNOP, signaled, 0)
 	p.acq.none()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
@@ -338,15 +339,15 @@ func TestFrameFaults(t *testing.T) {
 		r.bcq.none()
 		p.Active = true
 	}
-	r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) Fault { return FaultBitFlip }
+	r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) fault.Kind { return fault.BitFlip }
 	r.send(segs...)
 	if got, _ := r.got(); got[99] != r.ma.buf[99]^1 {
 		t.Errorf("no bit of %x is flipped", got)
 	}
-	r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) Fault { return FaultRNR } // nobody acknowledges a frame
+	r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) fault.Kind { return fault.RNR } // nobody acknowledges a frame
 	r.send(segs...)
 	r.got()
-	r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) Fault { return FaultFlush }
+	r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) fault.Kind { return fault.Flush }
 	r.qa.send(opSend, signaled, 0, segs...)
 	r.acq.wantErr(cqeReqErr, synFlush)
 	r.bcq.none()

@@ -2,7 +2,10 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/emu/internal/hca"
+import (
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
 
 // Hooks let others watch and break things. A nil field costs one comparison. They are called with the fabric's lock
 // held, on the engine's thread or on that of the command that made the engine act; they must not block and must not
@@ -10,37 +13,15 @@ import "github.com/pureverbs/pureverbs/emu/internal/hca"
 type Hooks struct {
 	// Trace is called for everything that happens. The record is reused: copy what you keep.
 	Trace func(*Record)
-	// AtDoorbell is called once for each doorbell that the engine noticed, before it looks at the send queue. It
-	// returns FaultNone or FaultLost.
-	AtDoorbell func(qp *hca.QP) Fault
-	// AtWQE is called once for each send WQE before it is executed; n counts those of the QP from 0. It returns
-	// FaultNone, FaultRNR … FaultOrder.
-	AtWQE func(qp *hca.QP, opcode uint8, n uint64) Fault
-	// AtCQE is called once for each completion before it is written. qp is nil for a CQE that is no QP's. It returns
-	// FaultNone, FaultOwner … FaultCQError; delay, in microseconds, goes with FaultDelay.
-	AtCQE func(cq *hca.CQ, qp *hca.QP) (f Fault, delay uint32)
+	// AtDoorbell is called once for each doorbell that the engine noticed, before it looks at the send queue. It and
+	// those below return what goes wrong there, fault.None for nothing.
+	AtDoorbell func(qp *hca.QP) fault.Kind
+	// AtWQE is called once for each send WQE before it is executed; n counts those of the QP from 0.
+	AtWQE func(qp *hca.QP, opcode uint8, n uint64) fault.Kind
+	// AtCQE is called once for each completion before it is written. qp is nil for a CQE that is no QP's. delay, in
+	// microseconds, goes with fault.CQEDelayed.
+	AtCQE func(cq *hca.CQ, qp *hca.QP) (f fault.Kind, delay uint32)
 }
-
-// Fault is an injected fault.
-type Fault uint8
-
-// Faults.
-const (
-	FaultNone    Fault = iota
-	FaultRNR           // WQE: the responder answers RNR NAK, once; the QP's retry rules apply
-	FaultRetry         // WQE: completes with transport retry counter exceeded
-	FaultAccess        // WQE: the responder answers NAK remote access error
-	FaultFlush         // WQE: the QP goes to ERR before it: it and all after it are flushed
-	FaultBitFlip       // WQE: the first payload bit arrives flipped
-	FaultQPFatal       // WQE: the QP goes to ERR with event QP_FATAL
-	FaultBind          // WQE: a bind or invalidation is refused; nothing else is
-	FaultPage          // WQE: the receive that it finds in an SRQ is given up; it takes the next one
-	FaultOrder         // WQE: it takes the second receive of a queue, and the next message the first
-	FaultOwner         // CQE: written with the wrong owner bit
-	FaultLost          // CQE: never written; doorbell: not seen
-	FaultDelay         // CQE: it and all after it in the CQ come later
-	FaultCQError       // CQE: the CQ breaks: event CQ_ERR, no more completions
-)
 
 // Kind says what a [Record] is about.
 type Kind uint8
@@ -49,10 +30,9 @@ type Kind uint8
 const (
 	KindDoorbell Kind = iota // QP, Index (blocks announced, 16 bits), N (new blocks), BlueFlame
 	KindArm                  // CQ, Index (consumer index, 24 bits), SN, Solicited
-	// QP, Index, Opcode, DS, Flags, N (bytes), SGEs, Inline, Remote, RKey, Imm, PeerQPN, SRQN; executed or about to be
-	KindWQE
-	KindRecv  // QP, SRQ, Index (entry), N (bytes that it takes); a receive is consumed
-	KindRetry // QP, Index, Syndrome (0x15 no answer, 0x16 RNR), N (tries so far)
+	KindWQE                  // QP, Index, Opcode, N (bytes), Imm, PeerQPN; executed or about to be
+	KindRecv                 // QP, SRQ, Index (entry), N (bytes that it takes); a receive is consumed
+	KindRetry                // QP, Index, Syndrome (0x15 no answer, 0x16 RNR), N (tries so far)
 	// CQ, QP, Index (producer index), Opcode (CQE's), WQEOpcode, WQE, N (byte_cnt), Syndrome, Vendor, Imm, Solicited
 	KindCQE
 	KindEvent // CQ, Index (producer index): a completion event was put on the channel
@@ -71,19 +51,12 @@ type Record struct {
 	N         uint64
 	Opcode    uint8
 	WQEOpcode uint8
-	Flags     uint8 // fm_ce_se
-	DS        uint8 // 16-byte units
-	SGEs      int
 	SN        uint8
 	WQE       uint16
-	Inline    bool
 	BlueFlame bool
 	Solicited bool
-	Remote    uint64
-	RKey      uint32
 	Imm       uint32 // as a big-endian number: immediate, rkey to invalidate or mkey
 	PeerQPN   uint32
-	SRQN      uint32
 	Syndrome  uint8
 	Vendor    uint8
 	State     hca.QPState

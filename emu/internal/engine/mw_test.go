@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
@@ -190,7 +191,7 @@ func TestWindowRules(t *testing.T) {
 func TestFaultBind(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)
 	mw, _ := hca.AllocMW(p.b.ctx, p.b.pd.Handle, 2)
-	p.r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) Fault { return FaultBind }
+	p.r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) fault.Kind { return fault.MWBind }
 	p.qb.send(opWrite, signaled, 0, raddr(va(p.ma.buf), p.ma.key.Key), p.mb.sge(0, 8))
 	p.bcq.want(0, -1)
 	p.qb.send(opUMR, signaled, mw.Key, bind(p.qb, 2, p.mb, 0, 8, 1<<5, 1))

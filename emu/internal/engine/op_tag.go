@@ -37,7 +37,7 @@ func (rq *requester) tagMatch(qp *hca.QP, w *wqe) verdict {
 	if b[1]&tagCount != 0 {
 		handled := binary.BigEndian.Uint16(b[6:])
 		if int16(r.HW-handled) < 0 {
-			rq.strict.tagCount(qp, w, handled, r.HW)
+			rq.strict.violateQP(qp, RuleTagCount, ", WQE %d: %d of %d unexpected messages", w.idx, handled, r.HW)
 		}
 		r.Sync(handled)
 	}
@@ -51,7 +51,7 @@ func (rq *requester) tagMatch(qp *hca.QP, w *wqe) verdict {
 		}
 		copy(t.Data[:], b[tagSegment:])
 		if !r.Add(t, index) {
-			rq.strict.tagList(qp, w, r.Next)
+			rq.strict.violateQP(qp, RuleTagList, ", WQE %d: place %d", w.idx, r.Next)
 			return rq.failed(qp, w, synLocalQPOp)
 		}
 		op = tmAppend

@@ -2,7 +2,10 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/emu/internal/hca"
+import (
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
 
 // respond is the responder's part when a request arrives: whether it may have what it asks for.
 func (rs *responder) respond(x *exchange) verdict {
@@ -69,7 +72,8 @@ func (rs *responder) resources(x *exchange) bool {
 		return true
 	}
 	if rs.b.wqes == 0 {
-		rs.strict.outstanding(x.qp, own, most)
+		rs.strict.violateQP(x.qp, RuleRdAtomic,
+			": max_rd_atomic is %d, max_dest_rd_atomic of the peer %d, and more are outstanding", own, most)
 	}
 	return false
 }
@@ -78,7 +82,7 @@ func (rs *responder) resources(x *exchange) bool {
 func (rs *responder) nextReceive(x *exchange) verdict {
 	var ok bool
 	if x.recv, ok = rs.recvs.receive(x.peer, x.srq); ok {
-		if rs.b.receive != FaultNone {
+		if rs.b.receive != fault.None {
 			return rs.receiveFault(x)
 		}
 		return proceed

@@ -197,7 +197,7 @@ func (r *rig) nodeOf(dev, pid int) *node {
 	n.chn = n.ctx.CreateChannel(p)
 	pd, e := hca.AllocPD(n.ctx)
 	n.pd = try(r, pd, e)
-	u, e := hca.AllocUAR(n.ctx, 0)
+	u, e := hca.AllocUAR(n.ctx)
 	n.uar = try(r, u, e)
 	return n
 }

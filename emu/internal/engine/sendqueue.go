@@ -5,6 +5,7 @@ package engine
 import (
 	"encoding/binary"
 
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
@@ -91,7 +92,7 @@ func (sn *sendQueues) announce(qp *hca.QP, rec uint16) {
 	if d == 0 || qp.SQ.Count == 0 {
 		return
 	}
-	if h := sn.hooks.AtDoorbell; h != nil && h(qp) == FaultLost {
+	if h := sn.hooks.AtDoorbell; h != nil && h(qp) == fault.DoorbellLost {
 		r.Lost = true
 		return
 	}
@@ -108,7 +109,8 @@ func (sn *sendQueues) announce(qp *hca.QP, rec uint16) {
 	}
 	r.Announced += d
 	if r.Announced-r.Tail > qp.SQ.Count {
-		sn.strict.sendAhead(qp)
+		sn.strict.violateQP(qp, RuleSQAhead, ": %d blocks are announced, the send queue has %d", r.Announced-r.Tail,
+			qp.SQ.Count)
 		r.Tail = r.Announced
 		sn.states.fatal(qp)
 		return

@@ -38,7 +38,8 @@ func (rv *receives) srqFetch(s *hca.SRQ) bool {
 	r.Valid = 0
 	if err := s.Mem.ReadV(r.Ring[:4+n<<q.Shift], v); err != nil {
 		if err == guest.ErrFault {
-			rv.strict.unreadableSRQ(s)
+			rv.strict.violate(s.Mem.PID, RuleRingUnmapped, "SRQ 0x%x: its ring or doorbell record cannot be read",
+				s.Num)
 		}
 		return false
 	}

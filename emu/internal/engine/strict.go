@@ -3,8 +3,8 @@
 package engine
 
 import (
+	"fmt"
 	"hash/maphash"
-	"strconv"
 
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
@@ -22,26 +22,21 @@ type checks struct {
 
 func (s *checks) on() bool { return s.c.Strict && s.f.Watch != nil }
 
-func (s *checks) violate(pid int, rule, detail string) {
+func (s *checks) violate(pid int, rule, format string, args ...any) {
 	if s.on() {
-		s.f.Watch.Violation(pid, rule, detail)
+		s.f.Watch.Violation(pid, rule, fmt.Sprintf(format, args...))
 	}
 }
 
 // violateQP reports a violation by the program of a QP.
-func (s *checks) violateQP(qp *hca.QP, rule, detail string) {
-	s.violate(qp.Mem.PID, rule, "QP 0x"+hex(qp.Num)+detail)
+func (s *checks) violateQP(qp *hca.QP, rule, format string, args ...any) {
+	s.violate(qp.Mem.PID, rule, "QP 0x%x"+format, append([]any{qp.Num}, args...)...)
 }
 
-func (s *checks) violateCQ(cq *hca.CQ, rule, detail string) {
-	s.violate(cq.Mem.PID, rule, "CQ 0x"+hex(cq.Num)+": "+detail)
+func (s *checks) violateCQ(cq *hca.CQ, rule, format string, args ...any) {
+	s.violate(cq.Mem.PID, rule, "CQ 0x%x: "+format, append([]any{cq.Num}, args...)...)
 }
 
 var seed = maphash.MakeSeed()
 
 func hash(b []byte) uint64 { return maphash.Bytes(seed, b) | 1 }
-
-func u(v uint32) string   { return strconv.FormatUint(uint64(v), 10) }
-func hex(v uint32) string { return strconv.FormatUint(uint64(v), 16) }
-
-func hex64(v uint64) string { return strconv.FormatUint(v, 16) }

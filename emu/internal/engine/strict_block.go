@@ -47,8 +47,7 @@ func (s *checks) givenBack(cq *hca.CQ, b hca.Block) {
 	}
 	for i, o := range opOwn[:b.Count] {
 		if at := b.At + uint32(i); o < invalid && o&1 != ownerBit(at, cq.Entries) {
-			s.violateCQ(cq, RuleCQBlock,
-				"entry "+u(at&0xffffff)+" of a block was given back with op_own 0x"+hex(uint32(o)))
+			s.violateCQ(cq, RuleCQBlock, "entry %d of a block was given back with op_own 0x%x", at&0xffffff, o)
 			return
 		}
 	}

@@ -45,8 +45,7 @@ func (s *checks) doorbell(page *hca.UAR, slot int, v uint64) {
 		}
 	}
 	if qp == nil || qp.SQ.Count == 0 {
-		s.violate(pid, RuleDoorbellQPN,
-			"page "+u(uint32(page.Index))+" was rung for QP 0x"+hex(num)+", which does not use it")
+		s.violate(pid, RuleDoorbellQPN, "page %d was rung for QP 0x%x, which does not use it", page.Index, num)
 		return
 	}
 	if qp.State == hca.Reset {
@@ -59,8 +58,8 @@ func (s *checks) doorbell(page *hca.UAR, slot int, v uint64) {
 		// The record may be ahead by what is rung next, never behind.
 		record := binary.BigEndian.Uint16(rec[2:])
 		if behind := end - record; behind != 0 && behind < 0x8000 {
-			s.violate(pid, RuleSQNoRecord, "QP 0x"+hex(num)+": rung up to block "+u(uint32(end))+
-				", the doorbell record says "+u(uint32(record)))
+			s.violate(pid, RuleSQNoRecord, "QP 0x%x: rung up to block %d, the doorbell record says %d", num, end,
+				record)
 		}
 	}
 	s.blueFlame(page, qp, slot, idx, size, b)
@@ -102,8 +101,7 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 		patience = shortCopy
 	}
 	if hole := missingFrom(reg[:size], ring[:size], at, patience); hole > 0 && whole && tornTooOften(qp) {
-		s.violateQP(qp, RuleBlueFlame,
-			": WQE "+u(idx)+" came up to byte "+u(uint32(hole))+" of "+u(uint32(size)))
+		s.violateQP(qp, RuleBlueFlame, ": WQE %d came up to byte %d of %d", idx, hole, size)
 	}
 	for o := 8; o+8 <= size; o += 8 {
 		got := copied[o : o+8]
@@ -112,7 +110,7 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 			continue
 		}
 		if tornTooOften(qp) {
-			s.violateQP(qp, RuleBlueFlame, ": WQE "+u(idx)+" differs at byte "+u(uint32(o)))
+			s.violateQP(qp, RuleBlueFlame, ": WQE %d differs at byte %d", idx, o)
 		}
 		break
 	}
@@ -217,8 +215,7 @@ func (s *checks) auditRecord(qp *hca.QP, rq, sq uint16) {
 		t.Moved, t.MovedAt = uint32(sq)+1, s.turns.now
 	case t.MovedAt > 0 && s.turns.now-t.MovedAt > auditPatient:
 		t.MovedAt = 0
-		s.violateQP(qp, RuleSQNoDoorbell,
-			": the record says "+u(uint32(sq))+", the last doorbell "+u(r.Announced&0xffff))
+		s.violateQP(qp, RuleSQNoDoorbell, ": the record says %d, the last doorbell %d", sq, r.Announced&0xffff)
 	}
 	if qp.State != hca.Reset || rq == 0 {
 		t.ResetPost = 0

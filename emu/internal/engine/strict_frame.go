@@ -19,24 +19,21 @@ func (s *checks) ethernet(qp *hca.QP, w *wqe) bool {
 	if rule == "" && !w.eth.odd {
 		return true
 	}
-	detail := ", WQE " + u(uint32(w.idx)) + ": "
 	switch rule {
 	case RuleEthSegment:
-		detail += "TSO with a header of " + u(uint32(len(w.eth.header))) + " bytes, MSS " + u(uint32(w.eth.mss))
+		s.violateQP(qp, rule, ", WQE %d: TSO with a header of %d bytes, MSS %d", w.idx, len(w.eth.header), w.eth.mss)
 	case RuleEthInline:
-		detail += u(uint32(len(w.eth.header))) + " bytes inline, the device wants " + u(uint32(least))
+		s.violateQP(qp, rule, ", WQE %d: %d bytes inline, the device wants %d", w.idx, len(w.eth.header), least)
 	case RuleFrameSize:
-		detail += u(uint32(total)) + " bytes"
+		s.violateQP(qp, rule, ", WQE %d: %d bytes", w.idx, total)
 	default:
-		s.violateQP(qp, RuleEthSegment, detail+"bits that no offload of this device has")
+		s.violateQP(qp, RuleEthSegment, ", WQE %d: bits that no offload of this device has", w.idx)
 		return true
 	}
-	s.violateQP(qp, rule, detail)
 	return false
 }
 
 // longFrame is a frame that its port does not send.
 func (s *checks) longFrame(qp *hca.QP, w *wqe, n int, from *hca.Port) {
-	s.violateQP(qp, RuleFrameSize, ", WQE "+u(uint32(w.idx))+": "+u(uint32(n))+" bytes, the port sends "+
-		u(uint32(from.MaxFrame())))
+	s.violateQP(qp, RuleFrameSize, ", WQE %d: %d bytes, the port sends %d", w.idx, n, from.MaxFrame())
 }

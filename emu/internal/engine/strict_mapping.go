@@ -66,22 +66,19 @@ func (s *checks) compareMapping(k *hca.MKey) {
 			return // the program has ended
 		}
 		if r.Print != printUnmapped {
-			s.violate(k.Mem.PID, RuleMRUnmapped,
-				"key 0x"+hex(k.Key)+": address 0x"+hex64(at)+" of the region is not mapped")
+			s.violate(k.Mem.PID, RuleMRUnmapped, "key 0x%x: address 0x%x of the region is not mapped", k.Key, at)
 		}
 		r.Print = printUnmapped
 		return
 	}
 	now := hash(b) | 2
 	if r.Print != printNone && r.Print != now {
-		s.violate(k.Mem.PID, RuleMRRemapped,
-			"key 0x"+hex(k.Key)+": the mapping at 0x"+hex64(k.Addr)+" is another one than before")
+		s.violate(k.Mem.PID, RuleMRRemapped, "key 0x%x: the mapping at 0x%x is another one than before", k.Key, k.Addr)
 	}
 	r.Print = now
 }
 
 // memoryGone is memory of a region that was not there when a WQE moved data: the program's own, or the responder's.
 func (s *checks) memoryGone(qp *hca.QP, w *wqe, owner guest.Mem) {
-	s.violate(owner.PID, RuleMRUnmapped,
-		"QP 0x"+hex(qp.Num)+", WQE "+u(uint32(w.idx))+": memory of a registered region is gone")
+	s.violate(owner.PID, RuleMRUnmapped, "QP 0x%x, WQE %d: memory of a registered region is gone", qp.Num, w.idx)
 }

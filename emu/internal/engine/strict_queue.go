@@ -10,19 +10,7 @@ import (
 
 // sendState is a send that was posted before its QP is ready to send.
 func (s *checks) sendState(qp *hca.QP) {
-	s.violateQP(qp, RulePostState, " is in "+qp.State.String()+", a send needs RTS")
-}
-
-// outstanding is a READ or an atomic beyond the resources of the responder.
-func (s *checks) outstanding(qp *hca.QP, own, most uint8) {
-	s.violateQP(qp, RuleRdAtomic, ": max_rd_atomic is "+u(uint32(own))+", max_dest_rd_atomic of the peer "+
-		u(uint32(most))+", and more are outstanding")
-}
-
-// sendAhead is a send doorbell record that is too far ahead.
-func (s *checks) sendAhead(qp *hca.QP) {
-	ahead := qp.Run.Announced - qp.Run.Tail
-	s.violateQP(qp, RuleSQAhead, ": "+u(ahead)+" blocks are announced, the send queue has "+u(qp.SQ.Count))
+	s.violateQP(qp, RulePostState, " is in %v, a send needs RTS", qp.State)
 }
 
 // receives comes when a receive doorbell record moved.
@@ -32,10 +20,9 @@ func (s *checks) receives(qp *hca.QP) {
 	}
 	switch out := qp.Run.Posted - qp.Run.Head; {
 	case out > qp.RQ.Count:
-		s.violateQP(qp, RuleRQAhead, ": "+u(out)+" receives are announced, the queue has "+u(qp.RQ.Count))
+		s.violateQP(qp, RuleRQAhead, ": %d receives are announced, the queue has %d", out, qp.RQ.Count)
 	case qp.RecvCQ != nil && out > qp.RecvCQ.Entries:
-		s.violateQP(qp, RuleRQNoRoom,
-			": "+u(out)+" receives are posted, their CQ has "+u(qp.RecvCQ.Entries)+" entries")
+		s.violateQP(qp, RuleRQNoRoom, ": %d receives are posted, their CQ has %d entries", out, qp.RecvCQ.Entries)
 	}
 }
 
@@ -52,7 +39,7 @@ func (s *checks) emptySegment(srq *hca.SRQ, segs []byte) {
 		}
 		// After a list that fills its entry there may be memory that nobody wrote.
 		if key := binary.BigEndian.Uint32(segs[4:]); key != invalidLKey && key != 0 {
-			s.violate(srq.Mem.PID, RuleSRQEmpty, "SRQ 0x"+hex(srq.Num)+": a receive has a segment of no bytes")
+			s.violate(srq.Mem.PID, RuleSRQEmpty, "SRQ 0x%x: a receive has a segment of no bytes", srq.Num)
 		}
 		return
 	}
@@ -60,32 +47,13 @@ func (s *checks) emptySegment(srq *hca.SRQ, segs []byte) {
 
 // unreadable is a queue, send or receive, that cannot be read.
 func (s *checks) unreadable(qp *hca.QP, queue string) {
-	s.violateQP(qp, RuleRingUnmapped, ": its "+queue+" queue or doorbell record cannot be read")
-}
-
-func (s *checks) unreadableSRQ(srq *hca.SRQ) {
-	s.violate(srq.Mem.PID, RuleRingUnmapped,
-		"SRQ 0x"+hex(srq.Num)+": its ring or doorbell record cannot be read")
-}
-
-func (s *checks) unwritable(cq *hca.CQ) {
-	s.violateCQ(cq, RuleRingUnmapped, "its ring cannot be written")
-}
-
-// overrun is a completion that finds its CQ full.
-func (s *checks) overrun(cq *hca.CQ) {
-	s.violateCQ(cq, RuleCQOverrun, u(cq.Entries)+" entries are taken: poll more often or create it larger")
-}
-
-// consumer is a consumer index that passed the producer's.
-func (s *checks) consumer(cq *hca.CQ, v uint32) {
-	s.violateCQ(cq, RuleCQConsumer, "consumer index "+u(v)+" is beyond the producer's "+u(cq.Run.PI&0xffffff))
+	s.violateQP(qp, RuleRingUnmapped, ": its %s queue or doorbell record cannot be read", queue)
 }
 
 // armed comes with an arming whose sequence number is not the next. One behind is a program that arms again before it
 // read the event: the event is its answer.
 func (s *checks) armed(cq *hca.CQ, sn uint8) {
 	if want := cq.Run.SN; sn != (want-1)&3 {
-		s.violateCQ(cq, RuleCQArmSequence, "armed with sequence number "+u(uint32(sn))+", want "+u(uint32(want)))
+		s.violateCQ(cq, RuleCQArmSequence, "armed with sequence number %d, want %d", sn, want)
 	}
 }

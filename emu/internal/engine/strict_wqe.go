@@ -10,14 +10,13 @@ import (
 
 // badControl is a control segment that does not fit its queue.
 func (s *checks) badControl(qp *hca.QP, w *wqe, rule string) {
-	s.violateQP(qp, rule, ", block "+u(qp.Run.Tail&0xffff)+": index "+u(uint32(w.idx))+", QPN 0x"+hex(w.qpn)+
-		", opcode 0x"+hex(uint32(w.opcode))+", size "+u(uint32(w.size)))
+	s.violateQP(qp, rule, ", block %d: index %d, QPN 0x%x, opcode 0x%x, size %d", qp.Run.Tail&0xffff, w.idx, w.qpn,
+		w.opcode, w.size)
 }
 
 // badWQE is a WQE that cannot be parsed, or not executed by its transport.
 func (s *checks) badWQE(qp *hca.QP, w *wqe, rule string) {
-	s.violateQP(qp, rule, " ("+qp.Type.String()+"), WQE "+u(uint32(w.idx))+": opcode 0x"+hex(uint32(w.opcode))+
-		", "+u(uint32(w.size))+" bytes")
+	s.violateQP(qp, rule, " (%v), WQE %d: opcode 0x%x, %d bytes", qp.Type, w.idx, w.opcode, w.size)
 }
 
 // wqe comes before a WQE is executed, each time that it is tried.
@@ -28,12 +27,12 @@ func (s *checks) wqe(qp *hca.QP, w *wqe) {
 	r := &qp.Run
 	if r.Strict.Hash != 0 {
 		if r.Strict.Hash != hash(w.raw[:w.size]) {
-			s.violateQP(qp, RuleWQEChanged, ", WQE "+u(uint32(w.idx))+" changed while it was retried")
+			s.violateQP(qp, RuleWQEChanged, ", WQE %d changed while it was retried", w.idx)
 		}
 		r.Strict.Hash = 0
 	}
 	if r.Tail+w.blocks-r.Signaled > qp.SQ.Count {
-		s.violateQP(qp, RuleUnsignaled, ": no signaled WQE in the last "+u(qp.SQ.Count)+" blocks")
+		s.violateQP(qp, RuleUnsignaled, ": no signaled WQE in the last %d blocks", qp.SQ.Count)
 		r.Signaled = r.Tail + w.blocks
 	}
 }
@@ -65,7 +64,7 @@ func (s *checks) unchanged(qp *hca.QP, tail uint32) {
 	for i := range now {
 		if now[i] != was[i] {
 			block := (tail + uint32(i)>>blockShift) & 0xffff
-			s.violateQP(qp, RuleWQEChanged, ", block "+u(block)+", byte "+u(uint32(i)&63))
+			s.violateQP(qp, RuleWQEChanged, ", block %d, byte %d", block, i&63)
 			return
 		}
 	}

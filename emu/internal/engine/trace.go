@@ -36,9 +36,8 @@ func (t *tracer) traceArm(cq *hca.CQ, ci uint32, sn uint8, solicited bool) {
 }
 
 func (t *tracer) traceWQE(qp *hca.QP, w *wqe) {
-	r := Record{Kind: KindWQE, QP: qp, PID: qp.Mem.PID, Index: uint32(w.idx), Opcode: w.opcode,
-		DS: uint8(w.size / 16), Flags: w.flags, N: w.n, SGEs: w.nsge, Inline: w.inline > 0, Imm: w.imm,
-		Remote: w.remote, RKey: w.rkey, SRQN: w.srqn, PeerQPN: qp.Attr.DestQPN, Raw: w.raw[:w.size]}
+	r := Record{Kind: KindWQE, QP: qp, PID: qp.Mem.PID, Index: uint32(w.idx), Opcode: w.opcode, N: w.n, Imm: w.imm,
+		PeerQPN: qp.Attr.DestQPN, Raw: w.raw[:w.size]}
 	if w.av != nil {
 		r.PeerQPN = binary.BigEndian.Uint32(w.av[8:]) & 0xffffff
 	}

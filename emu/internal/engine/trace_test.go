@@ -22,7 +22,7 @@ func TestTrace(t *testing.T) {
 			t.Errorf("record %d: %+v, want kind %d", i, got[i], k)
 		}
 	}
-	if w := got[3]; w.Opcode != opSendImm || w.N != 8 || w.Imm != 7 || w.SGEs != 1 || w.PeerQPN != p.qb.q.Num {
+	if w := got[3]; w.Opcode != opSendImm || w.N != 8 || w.Imm != 7 || w.Raw[7] != 2 || w.PeerQPN != p.qb.q.Num {
 		t.Errorf("WQE: %+v", w)
 	}
 }

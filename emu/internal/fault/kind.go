@@ -9,7 +9,8 @@ type Kind uint8
 
 // The kinds. Errno stands for all of `errno=…`, `enomem` and the like.
 const (
-	RNR Kind = 1 + iota
+	None Kind = iota
+	RNR
 	RetryExceeded
 	RemoteAccess
 	Flush

@@ -162,9 +162,8 @@ func (p *Pipe) gone() {
 	}
 }
 
-// Take removes up to n bytes that the program has not read, and returns how many. (tid and fd say who asks; any end of
-// the pipe will do.)
-func (p *Pipe) Take(tid, fd, n int) int {
+// Take removes up to n bytes that the program has not read, and returns how many.
+func (p *Pipe) Take(n int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.take(n))
@@ -193,9 +192,8 @@ func (p *Pipe) take(n int) []byte {
 	return got
 }
 
-// Drop takes back the undelivered records, of size bytes each, that match, and returns how many. pid is a process that
-// has the other end.
-func (p *Pipe) Drop(pid int, match func(rec []byte) bool, size int) int {
+// Drop takes back the undelivered records, of size bytes each, that match, and returns how many.
+func (p *Pipe) Drop(match func(rec []byte) bool, size int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := p.take(1 << 20)

@@ -13,7 +13,6 @@ import (
 // AH is an address handle.
 type AH struct {
 	Held
-	PD   *PD
 	Attr AHAttr
 }
 
@@ -44,7 +43,7 @@ func CreateAH(c *Context, pd uint32, attr *AHAttr) (*AH, unix.Errno) {
 		return nil, unix.EINVAL
 	}
 	all.live++
-	ah := &AH{Held: c.held(rankOfRule, "AH"), PD: p, Attr: a}
+	ah := &AH{Held: c.held(rankOfRule, "AH"), Attr: a}
 	ah.Use(p)
 	ah.life.end = func() { all.live-- }
 	c.add(ah)

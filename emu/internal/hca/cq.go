@@ -197,7 +197,7 @@ func (cq *CQ) end() {
 	all.free(cq.Num)
 	all.live--
 	if cq.Channel != nil && !c.Dead && cq.Delivered > 0 {
-		cq.Delivered -= uint32(cq.Channel.Pipe.Drop(c.PID, matches(cq.User), 8))
+		cq.Delivered -= uint32(cq.Channel.Pipe.Drop(matches(cq.User), 8))
 	}
 }
 

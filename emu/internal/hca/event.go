@@ -14,7 +14,7 @@ func (c *Context) drop(user uint64, delivered uint32) uint32 {
 	if delivered == 0 || c.Dead || c.Async == nil {
 		return delivered
 	}
-	return delivered - uint32(c.Async.Drop(c.PID, func(rec []byte) bool {
+	return delivered - uint32(c.Async.Drop(func(rec []byte) bool {
 		// A port's number may be what another object's handle is: only events of objects count.
 		return matches(user)(rec) && EventType(binary.NativeEndian.Uint32(rec[8:])).object()
 	}, 16))

@@ -127,7 +127,7 @@ type set struct {
 func (b *bench) set(device int) set {
 	b.Helper()
 	c := b.open(device)
-	return set{c, got(AllocPD(c))(b), got(CreateCQ(c, b.cqInit()))(b), got(AllocUAR(c, 0))(b)}
+	return set{c, got(AllocPD(c))(b), got(CreateCQ(c, b.cqInit()))(b), got(AllocUAR(c))(b)}
 }
 
 // TestCreateAH resolves addresses as ib_core does: ib_resolve_eth_dmac, rdma_resolve_ip.
@@ -616,13 +616,13 @@ func TestSmallSRQ(t *testing.T) {
 func TestUARIndex(t *testing.T) {
 	b := newBench(t, "mlx5_0")
 	c := b.open(0)
-	one, two := got(AllocUAR(c, 0))(b), got(AllocUAR(c, 0))(b)
+	one, two := got(AllocUAR(c))(b), got(AllocUAR(c))(b)
 	if one.Index == 0 || two.Index == 0 || one.Index == two.Index {
 		t.Errorf("indices %d and %d", one.Index, two.Index)
 	}
 	again := one.Index
 	b.is("free", Destroy[*UAR](c, one.Handle), 0)
-	if u := got(AllocUAR(c, 0))(b); u.Index != again {
+	if u := got(AllocUAR(c))(b); u.Index != again {
 		t.Errorf("index %d, want %d, which is free", u.Index, again)
 	}
 }
@@ -635,7 +635,7 @@ func TestRandom(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	b := newBench(t, "mlx5_0,max_qp=64,max_cq=32,max_mr=64,max_mw=16,max_pd=16,max_srq=16")
 	c := b.open(0)
-	uar := got(AllocUAR(c, 0))(b)
+	uar := got(AllocUAR(c))(b)
 	type object struct {
 		kind    string
 		handle  uint32

@@ -25,7 +25,6 @@ type QPInit struct {
 	UIdx                      uint32
 	UARPage                   int // -1 for none
 	Register                  int // dynamic doorbell register, -1 for none
-	SourceQPN                 uint32
 	DC                        DC
 	IndTable                  uint32 // handle; RSS is set with it
 	RSS                       *RSS

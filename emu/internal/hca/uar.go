@@ -13,7 +13,6 @@ type UAR struct {
 	Held
 	Index int
 	Page  []byte // 4096 bytes, mapped shared
-	Kind  uint32 // 0 BlueFlame, 1 non-cached
 	QPs   []*QP  // in the order of their doorbell records
 	Run   UARRun
 
@@ -73,13 +72,13 @@ func UARAt(c *Context, i int) *UAR {
 }
 
 // AllocUAR hands out a doorbell page: page 9<<8 | index of the file.
-func AllocUAR(c *Context, kind uint32) (*UAR, unix.Errno) {
+func AllocUAR(c *Context) (*UAR, unix.Errno) {
 	t := uarPart.of(&c.parts)
 	i, ok := t.free(c.Device.Config.Limits.MaxUAR)
 	if !ok {
 		return nil, unix.ENOSPC
 	}
-	u := &UAR{Held: c.held(rankUAR, "UAR"), Index: i, Kind: kind}
+	u := &UAR{Held: c.held(rankUAR, "UAR"), Index: i}
 	if e := u.open(int64(mmapUAR<<8 | i)); e != 0 {
 		return nil, e
 	}

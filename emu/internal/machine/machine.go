@@ -67,24 +67,6 @@ func (m *machine) hook() {
 	}
 }
 
-// carriedOut is what the engine does for each kind of fault.
-var carriedOut = map[fault.Kind]engine.Fault{
-	fault.RNR:           engine.FaultRNR,
-	fault.RetryExceeded: engine.FaultRetry,
-	fault.RemoteAccess:  engine.FaultAccess,
-	fault.Flush:         engine.FaultFlush,
-	fault.BitFlip:       engine.FaultBitFlip,
-	fault.MWBind:        engine.FaultBind,
-	fault.PageFault:     engine.FaultPage,
-	fault.ReceiveOrder:  engine.FaultOrder,
-	fault.QPFatal:       engine.FaultQPFatal,
-	fault.WrongOwner:    engine.FaultOwner,
-	fault.CQELost:       engine.FaultLost,
-	fault.CQEDelayed:    engine.FaultDelay,
-	fault.CQError:       engine.FaultCQError,
-	fault.DoorbellLost:  engine.FaultLost,
-}
-
 // spoiled is how a fault spoils an answer.
 var spoiled = map[fault.Kind]hca.ReplyFault{
 	fault.ReplyShort: hca.ReplyShort, fault.ReplyLong: hca.ReplyLong, fault.ReplyRandom: hca.ReplyRandom,
@@ -112,26 +94,26 @@ func (m *machine) tell(pid int, device string, f *fault.Spec) {
 }
 
 // engineFault is the fault that befalls an operation in the engine, and the delay that goes with it.
-func (m *machine) engineFault(p fault.Point, c *hca.Context, op fault.Op) (engine.Fault, uint32) {
+func (m *machine) engineFault(p fault.Point, c *hca.Context, op fault.Op) (fault.Kind, uint32) {
 	op.PID = c.PID
 	f := m.at(p, c.Device, op)
 	if f == nil {
-		return engine.FaultNone, 0
+		return fault.None, 0
 	}
-	return carriedOut[f.Kind], uint32(f.Delay.Microseconds())
+	return f.Kind, uint32(f.Delay.Microseconds())
 }
 
-func (m *machine) atWQE(qp *hca.QP, opcode uint8, _ uint64) engine.Fault {
+func (m *machine) atWQE(qp *hca.QP, opcode uint8, _ uint64) fault.Kind {
 	f, _ := m.engineFault(fault.AtWQE, qp.Context, fault.Op{QP: qp.Num, Opcode: int(opcode)})
 	return f
 }
 
-func (m *machine) atDoorbell(qp *hca.QP) engine.Fault {
+func (m *machine) atDoorbell(qp *hca.QP) fault.Kind {
 	f, _ := m.engineFault(fault.AtDoorbell, qp.Context, fault.Op{QP: qp.Num, Opcode: -1})
 	return f
 }
 
-func (m *machine) atCQE(cq *hca.CQ, qp *hca.QP) (engine.Fault, uint32) {
+func (m *machine) atCQE(cq *hca.CQ, qp *hca.QP) (fault.Kind, uint32) {
 	op := fault.Op{CQ: cq.Num, Opcode: -1}
 	if qp != nil {
 		op.QP = qp.Num

@@ -61,11 +61,11 @@ func New(fd int, c *config.Config, kinds []string) (*Links, error) {
 	return l, nil
 }
 
-func (l *Links) exchange(m *message, got func(typ uint16, body []byte)) error {
+func (l *Links) exchange(m *Message, got func(typ uint16, body []byte)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq++
-	return exchange(l.fd, l.seq, m, got)
+	return exchange(l.fd, l.seq, *m, got)
 }
 
 // info is struct ifinfomsg.
@@ -77,7 +77,7 @@ func info(index, flags, change int) []byte {
 	return b
 }
 
-func (l *Links) change(index, flags, mask int, more func(*message)) error {
+func (l *Links) change(index, flags, mask int, more func(*Message)) error {
 	m := newMessage(unix.RTM_NEWLINK, unix.NLM_F_ACK, info(index, flags, mask))
 	if more != nil {
 		more(m)
@@ -98,20 +98,20 @@ func (l *Links) add(n *config.Netdev) error {
 	}
 	for _, kind := range try {
 		m := newMessage(unix.RTM_NEWLINK, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL, info(n.IfIndex, 0, 0))
-		m.text(unix.IFLA_IFNAME, n.Name)
-		m.attr(unix.IFLA_ADDRESS, n.MAC[:])
-		m.u32(unix.IFLA_MTU, n.MTU)
+		m.Text(unix.IFLA_IFNAME, n.Name)
+		m.Attr(unix.IFLA_ADDRESS, n.MAC[:])
+		m.U32(unix.IFLA_MTU, uint32(n.MTU))
 		if kind == "vlan" {
-			m.u32(unix.IFLA_LINK, l.index[n.Parent])
+			m.U32(unix.IFLA_LINK, uint32(l.index[n.Parent]))
 		}
-		m.open(unix.IFLA_LINKINFO)
-		m.text(unix.IFLA_INFO_KIND, kind)
-		if kind == "vlan" {
-			m.open(unix.IFLA_INFO_DATA)
-			m.attr(unix.IFLA_VLAN_ID, binary.NativeEndian.AppendUint16(nil, uint16(n.VLAN)))
-			m.close()
-		}
-		m.close()
+		m.Nest(unix.IFLA_LINKINFO, func() {
+			m.Text(unix.IFLA_INFO_KIND, kind)
+			if kind == "vlan" {
+				m.Nest(unix.IFLA_INFO_DATA, func() {
+					m.Attr(unix.IFLA_VLAN_ID, binary.NativeEndian.AppendUint16(nil, uint16(n.VLAN)))
+				})
+			}
+		})
 		if err = l.exchange(m, nil); err != unix.EOPNOTSUPP {
 			break
 		}
@@ -121,12 +121,10 @@ func (l *Links) add(n *config.Netdev) error {
 	}
 	l.index[n.Name] = n.IfIndex
 	// The link-local address is one of the GID table's.
-	_ = l.change(n.IfIndex, 0, 0, func(m *message) {
-		m.open(unix.IFLA_AF_SPEC)
-		m.open(unix.AF_INET6)
-		m.attr(unix.IFLA_INET6_ADDR_GEN_MODE, []byte{genModeNone})
-		m.close()
-		m.close()
+	_ = l.change(n.IfIndex, 0, 0, func(m *Message) {
+		m.Nest(unix.IFLA_AF_SPEC, func() {
+			m.Nest(unix.AF_INET6, func() { m.Attr(unix.IFLA_INET6_ADDR_GEN_MODE, []byte{genModeNone}) })
+		})
 	})
 	return l.change(n.IfIndex, unix.IFF_UP|unix.IFF_MULTICAST, unix.IFF_UP|unix.IFF_MULTICAST|unix.IFF_NOARP, nil)
 }
@@ -156,8 +154,8 @@ func (l *Links) SetGID(g config.GID, add bool) {
 		typ, flags = unix.RTM_NEWADDR, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_REPLACE
 	}
 	m := newMessage(typ, flags, b)
-	m.attr(unix.IFA_LOCAL, ip.AsSlice())
-	m.attr(unix.IFA_ADDRESS, ip.AsSlice())
+	m.Attr(unix.IFA_LOCAL, ip.AsSlice())
+	m.Attr(unix.IFA_ADDRESS, ip.AsSlice())
 	_ = l.exchange(m, nil)
 }
 
@@ -171,7 +169,7 @@ func (l *Links) SetCarrier(name string, up bool) {
 	if up {
 		v = 1
 	}
-	_ = l.change(index, 0, 0, func(m *message) { m.attr(unix.IFLA_CARRIER, []byte{v}) })
+	_ = l.change(index, 0, 0, func(m *Message) { m.Attr(unix.IFLA_CARRIER, []byte{v}) })
 }
 
 // Remove takes away the interfaces of a device's ports, and with them their addresses.

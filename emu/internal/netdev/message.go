@@ -9,53 +9,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// message is a request of rtnetlink's: its header, then what the type wants, then attributes.
-type message struct {
-	b     []byte
-	nests []int // where those begin that are open
+// Message is a message of netlink's that is being made: its header, then what the type wants, then attributes.
+type Message []byte
+
+func newMessage(typ, flags int, body []byte) *Message {
+	m := make(Message, unix.SizeofNlMsghdr)
+	binary.NativeEndian.PutUint16(m[4:], uint16(typ))
+	binary.NativeEndian.PutUint16(m[6:], uint16(flags|unix.NLM_F_REQUEST))
+	m = append(m, body...)
+	return &m
 }
 
-func newMessage(typ, flags int, body []byte) *message {
-	m := &message{b: make([]byte, unix.SizeofNlMsghdr)}
-	binary.NativeEndian.PutUint16(m.b[4:], uint16(typ))
-	binary.NativeEndian.PutUint16(m.b[6:], uint16(flags|unix.NLM_F_REQUEST))
-	m.b = append(m.b, body...)
-	return m
-}
-
-// AppendAttr appends an attribute.
-func AppendAttr(b []byte, typ uint16, value []byte) []byte {
-	b = binary.NativeEndian.AppendUint16(b, uint16(unix.SizeofNlAttr+len(value)))
+// Attr appends an attribute.
+func (m *Message) Attr(typ uint16, value []byte) {
+	b := binary.NativeEndian.AppendUint16(*m, uint16(unix.SizeofNlAttr+len(value)))
 	b = append(binary.NativeEndian.AppendUint16(b, typ), value...)
 	for len(b)%unix.NLA_ALIGNTO != 0 {
 		b = append(b, 0)
 	}
-	return b
+	*m = b
 }
 
-func (m *message) attr(typ int, value []byte) { m.b = AppendAttr(m.b, uint16(typ), value) }
+// Text appends a string, U32 and U64 a number.
+func (m *Message) Text(typ uint16, s string) { m.Attr(typ, append([]byte(s), 0)) }
+func (m *Message) U32(typ uint16, v uint32)  { m.Attr(typ, binary.NativeEndian.AppendUint32(nil, v)) }
+func (m *Message) U64(typ uint16, v uint64)  { m.Attr(typ, binary.NativeEndian.AppendUint64(nil, v)) }
 
-func (m *message) text(typ int, s string) { m.attr(typ, append([]byte(s), 0)) }
-
-func (m *message) u32(typ, v int) { m.attr(typ, binary.NativeEndian.AppendUint32(nil, uint32(v))) }
-
-// open begins an attribute that contains others.
-func (m *message) open(typ int) {
-	m.nests = append(m.nests, len(m.b))
-	m.attr(typ, nil)
-}
-
-func (m *message) close() {
-	at := m.nests[len(m.nests)-1]
-	m.nests = m.nests[:len(m.nests)-1]
-	binary.NativeEndian.PutUint16(m.b[at:], uint16(len(m.b)-at))
+// Nest puts what body appends into one attribute.
+func (m *Message) Nest(typ uint16, body func()) {
+	at := len(*m)
+	m.Attr(typ, nil)
+	body()
+	binary.NativeEndian.PutUint16((*m)[at:], uint16(len(*m)-at))
 }
 
 // exchange sends a request and gives each part of the answer to got. The kernel's refusal is an errno.
-func exchange(fd int, seq uint32, m *message, got func(typ uint16, body []byte)) error {
-	binary.NativeEndian.PutUint32(m.b, uint32(len(m.b)))
-	binary.NativeEndian.PutUint32(m.b[8:], seq)
-	if err := unix.Sendto(fd, m.b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+func exchange(fd int, seq uint32, m Message, got func(typ uint16, body []byte)) error {
+	binary.NativeEndian.PutUint32(m, uint32(len(m)))
+	binary.NativeEndian.PutUint32(m[8:], seq)
+	if err := unix.Sendto(fd, m, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return os.NewSyscallError("sendto", err)
 	}
 	buf := make([]byte, 64<<10)

@@ -48,9 +48,9 @@ func TestChanges(t *testing.T) {
 	l.Follow(conn)
 	index := l.Index("emu0")
 	set := func(flags, mask, mtu int) {
-		if err := l.change(index, flags, mask, func(m *message) {
+		if err := l.change(index, flags, mask, func(m *Message) {
 			if mtu != 0 {
-				m.u32(unix.IFLA_MTU, mtu)
+				m.U32(unix.IFLA_MTU, uint32(mtu))
 			}
 		}); err != nil {
 			t.Fatal(err)

@@ -85,6 +85,8 @@ func (s *Server) Answer(port uint32, admin bool, sent []byte) (out [][]byte) {
 }
 
 type request struct {
+	netdev.Message // the datagram that is being filled
+
 	s          *Server
 	f          *hca.Fabric
 	admin      bool
@@ -92,7 +94,6 @@ type request struct {
 	typ, flags uint16
 	num        map[uint16]int // attributes that are a number
 	kind       string         // attrChardevType
-	buf        []byte         // the datagram that is being filled
 	out        [][]byte       // those that are full
 }
 
@@ -113,7 +114,7 @@ func (r *request) dumps() bool { return r.flags&unix.NLM_F_DUMP == unix.NLM_F_DU
 func (r *request) answer(header []byte) {
 	e := r.run(int(r.typ) & 0x3ff)
 	if r.dumps() && e == 0 {
-		r.message(unix.NLMSG_DONE, func() { r.buf = append(r.buf, 0, 0, 0, 0) })
+		r.message(unix.NLMSG_DONE, func() { r.Message = append(r.Message, 0, 0, 0, 0) })
 		r.flush()
 		return
 	}
@@ -121,20 +122,20 @@ func (r *request) answer(header []byte) {
 		r.flush()
 	}
 	if e != 0 || r.flags&unix.NLM_F_ACK != 0 {
-		r.buf, r.flags = nil, r.flags&^unix.NLM_F_DUMP
+		r.Message, r.flags = nil, r.flags&^unix.NLM_F_DUMP
 		r.message(unix.NLMSG_ERROR, func() {
-			r.buf = binary.NativeEndian.AppendUint32(r.buf, uint32(-int32(e)))
-			r.buf = append(r.buf, header...)
+			r.Message = binary.NativeEndian.AppendUint32(r.Message, uint32(-int32(e)))
+			r.Message = append(r.Message, header...)
 		})
 		r.flush()
 	}
 }
 
 func (r *request) flush() {
-	if len(r.buf) > 0 {
-		r.out = append(r.out, r.buf)
+	if len(r.Message) > 0 {
+		r.out = append(r.out, r.Message)
 	}
-	r.buf = nil
+	r.Message = nil
 }
 
 func (r *request) run(cmd int) unix.Errno {
@@ -145,7 +146,7 @@ func (r *request) run(cmd int) unix.Errno {
 	case cmd == cmdChardev && !dump:
 		return r.chardev()
 	case cmd == cmdSysGet && !dump:
-		r.message(r.typ, func() { r.attr(attrNetnsMode, []byte{1}) }) // shared
+		r.message(r.typ, func() { r.Attr(attrNetnsMode, []byte{1}) }) // shared
 		return 0
 	case cmd == cmdGet && dump, cmd == cmdResGet && dump:
 		for _, d := range r.f.Devices {
@@ -208,66 +209,46 @@ func (r *request) named() *hca.Device {
 
 // message appends one, to a datagram of its own if this one has no room for it.
 func (r *request) message(typ uint16, body func()) {
-	before := r.buf
-	r.buf = nil
-	r.write(typ, body)
-	if len(before)+len(r.buf) <= most {
-		r.buf = append(before, r.buf...)
-	} else if len(before) > 0 {
-		r.out = append(r.out, before)
-	}
-}
-
-func (r *request) write(typ uint16, body func()) {
-	at, flags := len(r.buf), 0
+	before, flags := r.Message, 0
 	if r.dumps() {
 		flags = unix.NLM_F_MULTI
 	}
-	r.buf = append(r.buf, make([]byte, unix.SizeofNlMsghdr)...)
+	r.Message = make([]byte, unix.SizeofNlMsghdr)
 	body()
-	h := r.buf[at:]
+	h := r.Message
 	binary.NativeEndian.PutUint32(h, uint32(len(h)))
 	binary.NativeEndian.PutUint16(h[4:], typ)
 	binary.NativeEndian.PutUint16(h[6:], uint16(flags))
 	binary.NativeEndian.PutUint32(h[8:], r.seq)
 	binary.NativeEndian.PutUint32(h[12:], r.port)
-}
-
-func (r *request) attr(typ uint16, v []byte) { r.buf = netdev.AppendAttr(r.buf, typ, v) }
-
-func (r *request) text(typ uint16, s string) { r.attr(typ, append([]byte(s), 0)) }
-func (r *request) u32(typ uint16, v uint32)  { r.attr(typ, binary.NativeEndian.AppendUint32(nil, v)) }
-func (r *request) u64(typ uint16, v uint64)  { r.attr(typ, binary.NativeEndian.AppendUint64(nil, v)) }
-
-// nest puts what body appends into one attribute.
-func (r *request) nest(typ uint16, body func()) {
-	at := len(r.buf)
-	r.attr(typ, nil)
-	body()
-	binary.NativeEndian.PutUint16(r.buf[at:], uint16(len(r.buf)-at))
+	if len(before)+len(h) <= most {
+		r.Message = append(before, h...)
+	} else if len(before) > 0 {
+		r.out = append(r.out, before)
+	}
 }
 
 // about appends a message about a device.
 func (r *request) about(d *hca.Device, body func()) {
 	r.message(r.typ, func() {
-		r.u32(attrDevIndex, uint32(d.Index))
-		r.text(attrDevName, d.Config.Name)
+		r.U32(attrDevIndex, uint32(d.Index))
+		r.Text(attrDevName, d.Config.Name)
 		body()
 	})
 }
 
 func (r *request) device(d *hca.Device) {
 	r.about(d, func() {
-		r.u32(attrPortIndex, uint32(len(d.Ports)))
-		r.text(attrFWVersion, d.Config.FirmwareVersion)
-		r.u64(attrNodeGUID, uint64(d.Config.NodeGUID))
-		r.u64(attrSysImageGUID, uint64(d.Config.NodeGUID))
-		r.attr(attrNodeType, []byte{1}) // a channel adapter
+		r.U32(attrPortIndex, uint32(len(d.Ports)))
+		r.Text(attrFWVersion, d.Config.FirmwareVersion)
+		r.U64(attrNodeGUID, uint64(d.Config.NodeGUID))
+		r.U64(attrSysImageGUID, uint64(d.Config.NodeGUID))
+		r.Attr(attrNodeType, []byte{1}) // a channel adapter
 		protocol := "roce"
 		if d.Ports[0].Config.LinkLayer == config.InfiniBand {
 			protocol = "ib"
 		}
-		r.text(attrProtocol, protocol)
+		r.Text(attrProtocol, protocol)
 	})
 }
 
@@ -286,10 +267,10 @@ func (r *request) chardev() unix.Errno {
 	}
 	r.message(r.typ, func() {
 		minor := uint32(sysfs.UverbsMinor + d.Index)
-		r.u64(attrChardev, unix.Mkdev(sysfs.UverbsMajor, minor))
-		r.u64(attrChardevABI, 1)
-		r.text(attrChardevName, "uverbs"+strconv.Itoa(d.Index))
-		r.u32(attrDriver, 1) // RDMA_DRIVER_MLX5
+		r.U64(attrChardev, unix.Mkdev(sysfs.UverbsMajor, minor))
+		r.U64(attrChardevABI, 1)
+		r.Text(attrChardevName, "uverbs"+strconv.Itoa(d.Index))
+		r.U32(attrDriver, 1) // RDMA_DRIVER_MLX5
 	})
 	return 0
 }
@@ -297,22 +278,22 @@ func (r *request) chardev() unix.Errno {
 func (r *request) link(p *hca.Port) {
 	c := p.Config
 	r.about(p.Device, func() {
-		r.u32(attrPortIndex, uint32(p.Number))
+		r.U32(attrPortIndex, uint32(p.Number))
 		if c.LinkLayer == config.InfiniBand {
-			r.u64(attrCapFlags, uint64(c.CapFlags))
+			r.U64(attrCapFlags, uint64(c.CapFlags))
 			if g := p.GID(0); g != nil {
-				r.u64(attrSubnetPrefix, binary.BigEndian.Uint64(g.GID[:]))
+				r.U64(attrSubnetPrefix, binary.BigEndian.Uint64(g.GID[:]))
 			}
-			r.u32(attrLID, uint32(c.LID))
-			r.u32(attrSMLID, uint32(c.SMLID))
-			r.attr(attrLMC, []byte{c.LMC})
+			r.U32(attrLID, uint32(c.LID))
+			r.U32(attrSMLID, uint32(c.SMLID))
+			r.Attr(attrLMC, []byte{c.LMC})
 		}
 		state, phys := config.PortStates(p.Active)
-		r.attr(attrPortState, []byte{byte(state)})
-		r.attr(attrPhysState, []byte{byte(phys)})
+		r.Attr(attrPortState, []byte{byte(state)})
+		r.Attr(attrPhysState, []byte{byte(phys)})
 		if i := r.f.Config.IfIndex(c.Netdev); i != 0 {
-			r.u32(attrNdevIndex, uint32(i))
-			r.text(attrNdevName, c.Netdev)
+			r.U32(attrNdevIndex, uint32(i))
+			r.Text(attrNdevName, c.Netdev)
 		}
 	})
 }

@@ -152,8 +152,8 @@ func TestAnswer_DeviceFile(t *testing.T) {
 			num: map[uint16]int{attrDevIndex: tt.device}}
 		if e := r.run(cmdChardev); e != tt.want {
 			t.Errorf("%s: %v, want %v", tt.what, e, tt.want)
-		} else if e == 0 && !strings.Contains(string(r.buf), "uverbs0\x00") {
-			t.Errorf("%s: %q has no name", tt.what, r.buf)
+		} else if e == 0 && !strings.Contains(string(r.Message), "uverbs0\x00") {
+			t.Errorf("%s: %q has no name", tt.what, r.Message)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (r *request) each(d *hca.Device, do func(o any)) {
 // summary counts the resources of a device, in the kernel's order.
 func (r *request) summary(d *hca.Device) {
 	r.about(d, func() {
-		r.nest(attrSummary, func() {
+		r.Nest(attrSummary, func() {
 			for _, cmd := range []int{14, 12, 10, 11, 13, 22, 23} {
 				t, n := tables[cmd], uint64(0)
 				r.each(d, func(o any) {
@@ -123,9 +123,9 @@ func (r *request) summary(d *hca.Device) {
 						n++
 					}
 				})
-				r.nest(attrSummaryEntry, func() {
-					r.text(attrSummaryName, t.name)
-					r.u64(attrSummaryCurr, n)
+				r.Nest(attrSummaryEntry, func() {
+					r.Text(attrSummaryName, t.name)
+					r.U64(attrSummaryCurr, n)
 				})
 			}
 		})
@@ -154,7 +154,7 @@ func (r *request) table(d *hca.Device, t *table, port int) unix.Errno {
 	var entries []byte
 	flush := func() {
 		if len(entries) > 0 {
-			r.about(d, func() { r.attr(t.list, entries) })
+			r.about(d, func() { r.Attr(t.list, entries) })
 		}
 		entries = nil
 	}
@@ -163,11 +163,11 @@ func (r *request) table(d *hca.Device, t *table, port int) unix.Errno {
 		if put == nil {
 			return
 		}
-		kept := r.buf
-		r.buf = nil
-		r.nest(t.entry, put)
-		one := r.buf
-		r.buf = kept
+		kept := r.Message
+		r.Message = nil
+		r.Nest(t.entry, put)
+		one := r.Message
+		r.Message = kept
 		if len(entries)+len(one) > most-200 { // the header and the device
 			flush()
 		}
@@ -179,7 +179,7 @@ func (r *request) table(d *hca.Device, t *table, port int) unix.Errno {
 
 func (r *request) pid(pid int) {
 	if pid != 0 {
-		r.u32(attrPID, uint32(pid))
+		r.U32(attrPID, uint32(pid))
 	}
 }
 
@@ -195,28 +195,28 @@ func (r *request) qp(o any, port int) (uint32, func()) {
 	return qp.Num, func() {
 		a := &qp.Attr
 		if at != 0 {
-			r.u32(attrPortIndex, uint32(at))
+			r.U32(attrPortIndex, uint32(at))
 		}
-		r.u32(attrLQPN, qp.Num)
+		r.U32(attrLQPN, qp.Num)
 		if qp.PD != nil {
-			r.u32(attrPDN, qp.PD.Num)
+			r.U32(attrPDN, qp.PD.Num)
 		}
 		r.pid(qp.Context.PID)
 		connected := qp.Type == hca.RC || qp.Type == hca.UC
 		if connected {
-			r.u32(attrRQPN, a.DestQPN)
-			r.u32(attrRQPSN, a.RQPSN)
+			r.U32(attrRQPN, a.DestQPN)
+			r.U32(attrRQPSN, a.RQPSN)
 		}
-		r.u32(attrSQPSN, a.SQPSN)
+		r.U32(attrSQPSN, a.SQPSN)
 		if connected || qp.Type == hca.XRCSend || qp.Type == hca.XRCRecv {
-			r.attr(attrPathMigState, []byte{a.PathMigState})
+			r.Attr(attrPathMigState, []byte{a.PathMigState})
 		}
 		typ := qp.Type
 		if typ == hca.DCI || typ == hca.DCT {
 			typ = hca.DriverQP
 		}
-		r.attr(attrType, []byte{byte(typ)})
-		r.attr(attrState, []byte{byte(qp.State)})
+		r.Attr(attrType, []byte{byte(typ)})
+		r.Attr(attrState, []byte{byte(qp.State)})
 	}
 }
 
@@ -231,62 +231,62 @@ func (r *request) cmID(o any, port int) (uint32, func()) {
 	}
 	return i.Num, func() {
 		if at != 0 {
-			r.u32(attrPortIndex, uint32(at))
+			r.U32(attrPortIndex, uint32(at))
 		}
 		if i.QPN != 0 {
-			r.u32(attrLQPN, i.QPN)
-			r.attr(attrType, []byte{byte(i.Type)})
+			r.U32(attrLQPN, i.QPN)
+			r.Attr(attrType, []byte{byte(i.Type)})
 		}
-		r.u32(attrPS, uint32(i.PS))
-		r.attr(attrState, []byte{i.State})
+		r.U32(attrPS, uint32(i.PS))
+		r.Attr(attrState, []byte{i.State})
 		if i.Src != nil {
-			r.attr(attrSrcAddr, i.Src)
+			r.Attr(attrSrcAddr, i.Src)
 		}
 		if i.Dst != nil {
-			r.attr(attrDstAddr, i.Dst)
+			r.Attr(attrDstAddr, i.Dst)
 		}
-		r.u32(attrCMIDN, i.Num)
+		r.U32(attrCMIDN, i.Num)
 		r.pid(i.PID)
 	}
 }
 
 func (r *request) cq(cq *hca.CQ) {
-	r.u32(attrCQE, cq.Entries-1)
-	r.u64(attrUses, uint64(cq.Uses()))
-	r.attr(attrDIM, []byte{0})
-	r.u32(attrCQN, cq.Num)
-	r.u32(attrCtxN, uint32(cq.Context.ID))
+	r.U32(attrCQE, cq.Entries-1)
+	r.U64(attrUses, uint64(cq.Uses()))
+	r.Attr(attrDIM, []byte{0})
+	r.U32(attrCQN, cq.Num)
+	r.U32(attrCtxN, uint32(cq.Context.ID))
 	r.pid(cq.Context.PID)
 }
 
 func (r *request) mr(k *hca.MKey) {
 	if r.admin {
-		r.u32(attrRKey, k.Key)
-		r.u32(attrLKey, k.Key)
+		r.U32(attrRKey, k.Key)
+		r.U32(attrLKey, k.Key)
 	}
-	r.u64(attrMRLen, k.Len)
-	r.u32(attrMRN, k.Key>>8)
-	r.u32(attrPDN, k.PD.Num)
+	r.U64(attrMRLen, k.Len)
+	r.U32(attrMRN, k.Key>>8)
+	r.U32(attrPDN, k.PD.Num)
 	r.pid(k.PD.Context.PID)
 }
 
 func (r *request) pd(pd *hca.PD) {
 	if r.admin {
-		r.u32(attrLocalDMAKey, 0) // a program's has none
+		r.U32(attrLocalDMAKey, 0) // a program's has none
 	}
-	r.u64(attrUses, uint64(pd.Uses()))
-	r.u32(attrPDN, pd.Num)
-	r.u32(attrCtxN, uint32(pd.Context.ID))
+	r.U64(attrUses, uint64(pd.Uses()))
+	r.U32(attrPDN, pd.Num)
+	r.U32(attrCtxN, uint32(pd.Context.ID))
 	r.pid(pd.Context.PID)
 }
 
 func (r *request) ctx(c *hca.Context) {
-	r.u32(attrCtxN, uint32(c.ID))
+	r.U32(attrCtxN, uint32(c.ID))
 	r.pid(c.PID)
 }
 
 func (r *request) srq(s *hca.SRQ) {
-	r.u32(attrSRQN, s.Num)
+	r.U32(attrSRQN, s.Num)
 	var typ byte // basic
 	switch {
 	case s.XRC:
@@ -294,15 +294,15 @@ func (r *request) srq(s *hca.SRQ) {
 	case s.Tags != 0:
 		typ = 2
 	}
-	r.attr(attrType, []byte{typ})
-	r.u32(attrPDN, s.PD.Num)
+	r.Attr(attrType, []byte{typ})
+	r.U32(attrPDN, s.PD.Num)
 	if s.CQ != nil {
-		r.u32(attrCQN, s.CQ.Num)
+		r.U32(attrCQN, s.CQ.Num)
 	}
-	r.nest(attrQP, func() {
+	r.Nest(attrQP, func() {
 		s.Context.Device.EachQP(func(qp *hca.QP) {
-			if qp.SRQ == s && len(r.buf) < most/2 {
-				r.nest(attrQPEntry, func() { r.u32(attrLQPN, qp.Num) })
+			if qp.SRQ == s && len(r.Message) < most/2 {
+				r.Nest(attrQPEntry, func() { r.U32(attrLQPN, qp.Num) })
 			}
 		})
 	})

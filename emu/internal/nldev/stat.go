@@ -47,12 +47,12 @@ func (r *request) statistic(d *hca.Device, port int) unix.Errno {
 		return unix.EINVAL
 	}
 	r.about(d, func() {
-		r.u32(attrPortIndex, uint32(port))
+		r.U32(attrPortIndex, uint32(port))
 		if ok {
-			r.u32(attrStatMode, 0)
+			r.U32(attrStatMode, 0)
 			return
 		}
-		r.nest(attrHWCounters, func() {
+		r.Nest(attrHWCounters, func() {
 			for _, name := range sysfs.HWCounters() {
 				var n uint64
 				for i, files := range hca.CounterNames {
@@ -73,12 +73,12 @@ func (r *request) optional(d *hca.Device, port int) unix.Errno {
 		return unix.EINVAL
 	}
 	r.about(d, func() {
-		r.u32(attrPortIndex, uint32(port))
-		r.nest(attrHWCounters, func() {
+		r.U32(attrPortIndex, uint32(port))
+		r.Nest(attrHWCounters, func() {
 			for i, name := range sysfs.HWCounters() {
-				r.nest(attrHWCounterEntry, func() {
-					r.text(attrHWCounterName, name)
-					r.u32(attrHWCounterIndex, uint32(i))
+				r.Nest(attrHWCounterEntry, func() {
+					r.Text(attrHWCounterName, name)
+					r.U32(attrHWCounterIndex, uint32(i))
 				})
 			}
 		})
@@ -87,19 +87,19 @@ func (r *request) optional(d *hca.Device, port int) unix.Errno {
 }
 
 func (r *request) counter(name string, n uint64) {
-	r.nest(attrHWCounterEntry, func() {
-		r.text(attrHWCounterName, name)
-		r.u64(attrHWCounterValue, n)
+	r.Nest(attrHWCounterEntry, func() {
+		r.Text(attrHWCounterName, name)
+		r.U64(attrHWCounterValue, n)
 	})
 }
 
 func (r *request) mrStatistic(k *hca.MKey) {
-	r.u32(attrMRN, k.Key>>8)
+	r.U32(attrMRN, k.Key>>8)
 	if k.Paging == nil {
 		return
 	}
 	n := k.Paging.Counts
-	r.nest(attrHWCounters, func() {
+	r.Nest(attrHWCounters, func() {
 		r.counter("page_faults", n.Faults)
 		r.counter("page_invalidations", n.Invalidations)
 		r.counter("page_prefetch", n.Prefetched)

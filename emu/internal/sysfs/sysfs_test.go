@@ -255,15 +255,15 @@ func TestNative(t *testing.T) {
 
 func TestStat(t *testing.T) {
 	tr := newTree(t, "mlx5_0", "mlx5_1")
-	st := tr.StatUverbs(1)
+	st := tr.Stat(Target{Kind: Uverbs, Device: 1})
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) != 231 || unix.Minor(st.Rdev) != 193 ||
 		st.Nlink != 1 {
 		t.Errorf("uverbs1: %+v", st)
 	}
-	if other := tr.StatUverbs(0); other.Ino == st.Ino {
+	if other := tr.Stat(Target{Kind: Uverbs, Device: 0}); other.Ino == st.Ino {
 		t.Error("two device files have one inode")
 	}
-	cm := tr.StatRDMACM()
+	cm := tr.Stat(Target{Kind: RDMACM})
 	if got, want := read(t, tr, "/sys/class/misc/rdma_cm/dev"), "10:"; !strings.HasPrefix(got, want) ||
 		unix.Major(cm.Rdev) != 10 {
 		t.Errorf("rdma_cm: dev %q, %+v", got, cm)
@@ -563,7 +563,8 @@ func TestUmad(t *testing.T) {
 		if got, ok := tr.Lookup(dev); !ok || got.Kind != Umad || got.Umad != n {
 			t.Errorf("%s: %+v, %v", dev, got, ok)
 		}
-		if st := tr.StatUmad(n); st.Mode != unix.S_IFCHR|0o600 || st.Rdev != unix.Mkdev(231, uint32(n)) {
+		st := tr.Stat(Target{Kind: Umad, Umad: n})
+		if st.Mode != unix.S_IFCHR|0o600 || st.Rdev != unix.Mkdev(231, uint32(n)) {
 			t.Errorf("%s: mode %o, device %d", dev, st.Mode, st.Rdev)
 		}
 	}

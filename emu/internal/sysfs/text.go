@@ -3,6 +3,7 @@
 package sysfs
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"strconv"
@@ -78,4 +79,30 @@ func cpus(node int) (mask, list string) {
 		}
 	}
 	return mask, list
+}
+
+const subsystem = 0x0001
+
+// pciHeader is the first part of the configuration space, little-endian: a device of a class without memory or
+// capabilities.
+func pciHeader(id uint16, class string) []byte {
+	h := make([]byte, 64)
+	binary.LittleEndian.PutUint16(h, config.PCIVendor)
+	binary.LittleEndian.PutUint16(h[2:], id)
+	h[4] = 6 // memory space, bus master
+	c, _ := strconv.ParseUint(class, 16, 24)
+	binary.LittleEndian.PutUint32(h[8:], uint32(c)<<8)
+	binary.LittleEndian.PutUint16(h[0x2c:], config.PCIVendor)
+	binary.LittleEndian.PutUint16(h[0x2e:], subsystem)
+	return h
+}
+
+func hex(v int) string { return fmt.Sprintf("0x%04x", v) }
+
+// machine is where the machine's own /sys lies: in tests elsewhere.
+var machine = ""
+
+func exists(path string) bool {
+	_, err := os.Lstat(machine + path)
+	return err == nil
 }

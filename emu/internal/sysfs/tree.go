@@ -3,7 +3,6 @@
 package sysfs
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -190,8 +189,6 @@ func (t *Tree) device(i int, d *config.Device) {
 	}
 }
 
-const subsystem = 0x0001
-
 // pci is the list of all PCI devices: the machine's own stay in it, and a program that sees no /sys, in a chroot, finds
 // one.
 func (t *Tree) pci() {
@@ -203,20 +200,6 @@ func (t *Tree) pci() {
 	for _, e := range own {
 		t.outside(list+"/"+e.Name(), list+"/"+e.Name())
 	}
-}
-
-// pciHeader is the first part of the configuration space, little-endian: a device of a class without memory or
-// capabilities.
-func pciHeader(id uint16, class string) []byte {
-	h := make([]byte, 64)
-	binary.LittleEndian.PutUint16(h, config.PCIVendor)
-	binary.LittleEndian.PutUint16(h[2:], id)
-	h[4] = 6 // memory space, bus master
-	c, _ := strconv.ParseUint(class, 16, 24)
-	binary.LittleEndian.PutUint32(h[8:], uint32(c)<<8)
-	binary.LittleEndian.PutUint16(h[0x2c:], config.PCIVendor)
-	binary.LittleEndian.PutUint16(h[0x2e:], subsystem)
-	return h
 }
 
 func (t *Tree) port(dir string, p *config.Port) {
@@ -338,14 +321,4 @@ func (t *Tree) dropNode(class, name string, minor int) {
 	for _, path := range []string{"/sys/class/" + class + "/" + name, "/dev/infiniband/" + name, char, "/sys" + char} {
 		t.remove(path)
 	}
-}
-
-func hex(v int) string { return fmt.Sprintf("0x%04x", v) }
-
-// machine is where the machine's own /sys lies: in tests elsewhere.
-var machine = ""
-
-func exists(path string) bool {
-	_, err := os.Lstat(machine + path)
-	return err == nil
 }

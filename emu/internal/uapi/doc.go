@@ -1,3 +1,5 @@
+//go:generate go run ./gen
+
 // Package uapi reads and writes the requests of the kernel's uverbs interface: the RDMA_VERBS_IOCTL attributes, the
 // older write() commands, and the mlx5 driver's part of both. It keeps no state and knows no device.
 //

@@ -29,20 +29,6 @@ type Memory interface {
 	Write(addr uint64, b []byte) error
 }
 
-// Header leads the ioctl's argument. C: struct ib_uverbs_ioctl_hdr.
-type Header struct {
-	Length, ObjectID, MethodID, NumAttrs uint16
-	Reserved1                            uint64
-	DriverID, Reserved2                  uint32
-}
-
-// Attr is one attribute. C: struct ib_uverbs_attr.
-type Attr struct {
-	AttrID, Len, Flags uint16
-	ElemID, Reserved   uint8 `c:"-"`
-	Data               uint64
-}
-
 // Kind is how an attribute's data is to be taken.
 type Kind uint8
 

@@ -43,7 +43,7 @@ func (s *Server) Open(c *notify.Call, n int) {
 }
 
 func (s *Server) open(name string, port *hca.Port, n int, out receiver) *file {
-	f := &file{port: port, index: n, out: out, pending: map[uint64]*time.Timer{}}
+	f := &file{port: port, out: out, pending: map[uint64]*time.Timer{}}
 	s.files[name] = f
 	s.names.Store(name, n)
 	return f

@@ -52,7 +52,6 @@ func New(f *hca.Fabric) *Server { return &Server{f: f, files: map[string]*file{}
 // file is an open device.
 type file struct {
 	port    *hca.Port
-	index   int // of the device file
 	out     receiver
 	agents  [maxAgents]*agent
 	pkey    bool // headers have an index of P_Keys

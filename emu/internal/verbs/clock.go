@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/pureverbs/pureverbs/emu/internal/engine"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
@@ -21,17 +20,6 @@ const (
 	clockShift    = 21
 	clockInterval = 20 * time.Millisecond
 )
-
-// Now is the device's clock: nanoseconds of CLOCK_MONOTONIC, so 1 GHz.
-func Now() uint64 { return nanos(unix.CLOCK_MONOTONIC) }
-
-func nanos(clock int32) uint64 {
-	var t unix.Timespec
-	if unix.ClockGettime(clock, &t) != nil {
-		return 0
-	}
-	return uint64(t.Nano())
-}
 
 // clock is the two pages of a context from which a program reads the time.
 type clock struct {
@@ -63,7 +51,7 @@ func swap32(v uint32) uint32 {
 
 // Tick refreshes the clock of every context; the engine's loop may call it as often as it likes.
 func (s *Server) Tick() {
-	cycles, real := Now(), nanos(unix.CLOCK_REALTIME)
+	cycles, real := engine.Clock(), uint64(time.Now().UnixNano())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.files {

@@ -12,9 +12,6 @@ import (
 // maxStreams is log2 of how many streams a DCI may have, and of how many of them may be in error.
 const maxStreams = 9
 
-// streams reports whether an adapter has DCI streams.
-func streams(d *hca.Device) bool { return d.Recent() }
-
 // dcInit completes what a DRIVER QP is made of: the driver's flags say what it is. It returns the flags that such a QP
 // may have, none if they name no type. A DCT has its key where others have the address of a send queue.
 func dcInit(c *call, i *hca.QPInit, d *uapi.Mlx5CreateQP) (known uint32) {
@@ -25,7 +22,7 @@ func dcInit(c *call, i *hca.QPInit, d *uapi.Mlx5CreateQP) (known uint32) {
 			return dciFlags
 		}
 		i.DC = hca.DC{Streams: d.DciStreams[0], ErroredStreams: d.DciStreams[1], HasStreams: true}
-		if streams(c.ctx.Device) && max(i.DC.Streams, i.DC.ErroredStreams) <= maxStreams {
+		if c.ctx.Device.Recent() && max(i.DC.Streams, i.DC.ErroredStreams) <= maxStreams {
 			return dciFlags
 		}
 	case uapi.QPFlagDCT:

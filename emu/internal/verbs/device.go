@@ -101,10 +101,8 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 			1 << hca.RawPacket}
 		d.RxHashFieldsMask, d.RxHashFunction[0] = hca.HashFields, hca.HashToeplitz
 	}
-	if streams(c.ctx.Device) {
-		d.DciStreamsCaps = [2]byte{maxStreams, maxStreams}
-	}
 	if c.ctx.Device.Recent() {
+		d.DciStreamsCaps = [2]byte{maxStreams, maxStreams}
 		d.Flags |= uapi.DevRespOutOfOrder
 		if raw.packet != 0 {
 			d.PacketPacing = [4]uint32{1, hca.MaxPace, 1 << hca.RawPacket}

@@ -39,7 +39,7 @@ type capability struct {
 // capabilities is the one place that knows what query_hca_cap tells. A row says what the engine does.
 var capabilities = []capability{
 	{capGeneral, "hca_cap_2", flag(0x20), always(1)},
-	{capGeneral, "log_dma_mmo_max_size", field(0x6b, 5), yesTimes(copies, logMaxCopy)},
+	{capGeneral, "log_dma_mmo_max_size", field(0x6b, 5), yesTimes(recent, logMaxCopy)},
 	{capGeneral, "log_max_srq_sz", field(0x80, 8), log(func(l *config.Limits) int { return l.MaxSRQWR })},
 	{capGeneral, "log_max_qp_sz", field(0x88, 8), log(func(l *config.Limits) int { return l.MaxQPWR })},
 	{capGeneral, "log_max_qp", field(0x9b, 5), log(func(l *config.Limits) int { return l.MaxQP })},
@@ -49,7 +49,7 @@ var capabilities = []capability{
 	{capGeneral, "log_max_mkey", field(0xea, 6), log(func(l *config.Limits) int { return l.MaxMR + l.MaxMW })},
 	{capGeneral, "dump_fill_mkey", flag(0xf8), always(1)},
 	{capGeneral, "null_mkey", flag(0x119), always(1)},
-	{capGeneral, "qpc_extension", flag(0x122), yes(func(d *hca.Device) bool { return streams(d) || copies(d) })},
+	{capGeneral, "qpc_extension", flag(0x122), yes(recent)},
 	{capGeneral, "log_max_ra_req_dc", field(0x12a, 6), log(func(l *config.Limits) int { return l.MaxRdAtom })},
 	{capGeneral, "log_max_ra_res_dc", field(0x13a, 6), log(func(l *config.Limits) int { return l.MaxRdAtom })},
 	{capGeneral, "log_max_ra_req_qp", field(0x14a, 6), log(func(l *config.Limits) int { return l.MaxRdAtom })},
@@ -69,7 +69,7 @@ var capabilities = []capability{
 	{capGeneral, "sig_crc32c", flag(0x148), always(1)},
 	{capGeneral, "sig_block_4048", flag(0x1f0), always(1)},
 	{capGeneral, "dct", flag(0x21a), always(1)},
-	{capGeneral, "qos", flag(0x21b), yes(schedules)},
+	{capGeneral, "qos", flag(0x21b), yes(recent)},
 	{capGeneral, "roce", flag(0x21d), yes(ethernet)},
 	{capGeneral, "atomic", flag(0x21e), yes(func(d *hca.Device) bool { return d.Config.Limits.MaxAtomic > 0 })},
 	{capGeneral, "cq_resize", flag(0x221), always(1)},
@@ -91,11 +91,11 @@ var capabilities = []capability{
 	{capGeneral, "max_wqe_sz_rq", field(0x2b0, 16), always(512)},
 	{capGeneral, "max_wqe_sz_sq_dc", field(0x2d0, 16), always(1024)},
 	{capGeneral, "log_max_transport_domain", field(0x323, 5), log(func(l *config.Limits) int { return l.MaxPD })},
-	{capGeneral, "dp_ordering_ooo_all_ud", flag(0x330), yes((*hca.Device).Recent)}, // in order is one of the orders
-	{capGeneral, "dp_ordering_ooo_all_uc", flag(0x331), yes((*hca.Device).Recent)},
-	{capGeneral, "dp_ordering_ooo_all_xrc", flag(0x332), yes((*hca.Device).Recent)},
-	{capGeneral, "dp_ordering_ooo_all_dc", flag(0x333), yes((*hca.Device).Recent)},
-	{capGeneral, "dp_ordering_ooo_all_rc", flag(0x334), yes((*hca.Device).Recent)},
+	{capGeneral, "dp_ordering_ooo_all_ud", flag(0x330), yes(recent)}, // in order is one of the orders
+	{capGeneral, "dp_ordering_ooo_all_uc", flag(0x331), yes(recent)},
+	{capGeneral, "dp_ordering_ooo_all_xrc", flag(0x332), yes(recent)},
+	{capGeneral, "dp_ordering_ooo_all_dc", flag(0x333), yes(recent)},
+	{capGeneral, "dp_ordering_ooo_all_rc", flag(0x334), yes(recent)},
 	{capGeneral, "log_max_pd", field(0x32b, 5), log(func(l *config.Limits) int { return l.MaxPD })},
 	{capGeneral, "log_max_xrcd", field(0x33b, 5), log(func(l *config.Limits) int { return l.MaxXRCD })},
 	{capGeneral, "general_obj_types", field(0x400, 64), generalObjectTypes},
@@ -103,7 +103,7 @@ var capabilities = []capability{
 	{capGeneral, "device_frequency_khz", field(0x4e0, 32), always(clockKHz)},
 	{capGeneral, "log_max_atomic_size_qp", field(0x580, 8), log(func(l *config.Limits) int { return l.MaxAtomic })},
 	{capGeneral, "log_max_atomic_size_dc", field(0x598, 8), log(func(l *config.Limits) int { return l.MaxAtomic })},
-	{capGeneral, "dma_mmo_qp", flag(0x748), yes(copies)},
+	{capGeneral, "dma_mmo_qp", flag(0x748), yes(recent)},
 
 	{capGeneral2, "log_reserved_qpn_granularity", field(0x93, 5), always(logReservedQPNs)},
 
@@ -120,17 +120,17 @@ var capabilities = []capability{
 	{capAtomic, "atomic_size_dc", field(0xd0, 16), atomicSizes},
 
 	// Rates are kept, and have no effect.
-	{capQoS, "packet_pacing", flag(0x0), yes(schedules)},
-	{capQoS, "nic_sq_scheduling", flag(0x8), yes(schedules)},
-	{capQoS, "nic_bw_share", flag(0x9), yes(schedules)},
-	{capQoS, "nic_rate_limit", flag(0xa), yes(schedules)},
-	{capQoS, "packet_pacing_uid", flag(0xb), yes(schedules)},
-	{capQoS, "nic_qp_scheduling", flag(0x21), yes(schedules)},
-	{capQoS, "packet_pacing_max_rate", field(0x40, 32), yesTimes(schedules, hca.MaxPace)},
-	{capQoS, "packet_pacing_min_rate", field(0x60, 32), yes(schedules)},
-	{capQoS, "packet_pacing_rate_table_size", field(0x90, 16), yesTimes(schedules, hca.MaxPaces)},
-	{capQoS, "nic_element_type", field(0x100, 16), yesTimes(schedules, 1<<schedNode|1<<schedLeaf)},
-	{capQoS, "nic_tsar_type", field(0x110, 16), yesTimes(schedules, 1<<schedDWRR)},
+	{capQoS, "packet_pacing", flag(0x0), yes(recent)},
+	{capQoS, "nic_sq_scheduling", flag(0x8), yes(recent)},
+	{capQoS, "nic_bw_share", flag(0x9), yes(recent)},
+	{capQoS, "nic_rate_limit", flag(0xa), yes(recent)},
+	{capQoS, "packet_pacing_uid", flag(0xb), yes(recent)},
+	{capQoS, "nic_qp_scheduling", flag(0x21), yes(recent)},
+	{capQoS, "packet_pacing_max_rate", field(0x40, 32), yesTimes(recent, hca.MaxPace)},
+	{capQoS, "packet_pacing_min_rate", field(0x60, 32), yes(recent)},
+	{capQoS, "packet_pacing_rate_table_size", field(0x90, 16), yesTimes(recent, hca.MaxPaces)},
+	{capQoS, "nic_element_type", field(0x100, 16), yesTimes(recent, 1<<schedNode|1<<schedLeaf)},
+	{capQoS, "nic_tsar_type", field(0x110, 16), yesTimes(recent, 1<<schedDWRR)},
 
 	// What rules of the root tables do.
 	{capNICFlow, "encap_general_header", flag(0x20), yes(ethernet)},
@@ -178,6 +178,9 @@ func odp(caps uint32) func(*hca.Device) uint64 { return always(uint64(bits.Rever
 func ethernet(d *hca.Device) bool {
 	return len(d.Ports) > 0 && d.Ports[0].Config.LinkLayer == config.Ethernet
 }
+
+// recent adapters have streams of a DCI, a scheduler, copies of memory and data out of order, too.
+var recent = (*hca.Device).Recent
 
 func bonded(d *hca.Device) bool { return d.Config.LAGPorts > 0 }
 

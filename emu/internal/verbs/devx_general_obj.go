@@ -22,7 +22,7 @@ type generalObject struct {
 var generalObjects = map[uint16]generalObject{
 	objReservedQPN: {"reserved range of QPNs", all, reserveQPNs, nil},
 	objAVQPMapping: {"mapping of an address to a QP", all, mapAddress, nil},
-	objScheduler:   {"element of the scheduler", schedules, createScheduler, modifyScheduler},
+	objScheduler:   {"element of the scheduler", (*hca.Device).Recent, createScheduler, modifyScheduler},
 }
 
 const (

@@ -85,9 +85,6 @@ func init2init(d *command, o any) uapi.Status {
 // logMaxCopy is the base-2 logarithm of the most bytes that a work request copies.
 const logMaxCopy = 25
 
-// copies reports whether a device copies memory.
-func copies(d *hca.Device) bool { return streams(d) }
-
 func yesTimes(f func(*hca.Device) bool, v uint64) func(*hca.Device) uint64 {
 	return func(d *hca.Device) uint64 { return v * uint64(bit(f(d))) }
 }

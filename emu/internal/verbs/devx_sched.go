@@ -29,9 +29,6 @@ var (
 	schedFields    = map[uint64]uapi.Bits{schedShare: {At: 0x1a0, Len: 32}, schedRate: {At: 0x1c0, Len: 32}}
 )
 
-// schedules reports whether a device has a scheduler.
-func schedules(d *hca.Device) bool { return d.Recent() }
-
 // createScheduler makes an element below a node, or a root if it names none.
 func createScheduler(d *command, o *hca.DevxObject) uapi.Status {
 	b, typ := o.Body, schedType.Get(o.Body)
@@ -78,7 +75,7 @@ func (d *command) leaf(num uint64) bool {
 // schedulable reports whether a command attaches a QP to leaves: requests, and answers of an RC QP.
 func (d *command) schedulable(qp *hca.QP) bool {
 	answers := qpExtResp.Get(d.in)
-	return schedules(d.ctx.Device) && qpExtends.Get(d.in) != 0 && (answers == 0 || qp.Type == hca.RC) &&
+	return d.ctx.Device.Recent() && qpExtends.Get(d.in) != 0 && (answers == 0 || qp.Type == hca.RC) &&
 		d.leaf(qpExtReq.Get(d.in)) && d.leaf(answers)
 }
 
@@ -99,7 +96,7 @@ func modifySQ(d *command, o any) uapi.Status {
 		return uapi.StatusBadResource
 	case sqFrom.Get(d.in) != ready, qp.State != hca.RTS:
 		return uapi.StatusBadState
-	case sqTo.Get(d.in) != ready, sqMask.Get(d.in) != group, !schedules(d.ctx.Device),
+	case sqTo.Get(d.in) != ready, sqMask.Get(d.in) != group, !d.ctx.Device.Recent(),
 		!d.leaf(sqGroup.Get(d.in)):
 		return uapi.StatusBadParam
 	}

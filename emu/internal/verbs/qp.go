@@ -83,7 +83,7 @@ func createQP(c *call) unix.Errno {
 		return e
 	}
 	i := hca.QPInit{User: q.UserHandle, Type: hca.QPType(q.QPType), SigAll: q.SqSigAll != 0, CreateFlags: q.CreateFlags,
-		SourceQPN: q.SourceQPN, UARPage: -1, Register: -1,
+		UARPage: -1, Register: -1,
 		Cap: hca.QPCap{SendWR: q.MaxSendWR, RecvWR: q.MaxRecvWR, SendSGE: q.MaxSendSGE, RecvSGE: q.MaxRecvSGE,
 			Inline: q.MaxInlineData}}
 	switch i.Type {

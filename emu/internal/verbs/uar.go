@@ -10,11 +10,10 @@ import (
 )
 
 func uarAlloc(c *call) unix.Errno {
-	kind := c.b.Uint(uapi.DriverNS + 1)
-	if kind > 1 {
+	if c.b.Uint(uapi.DriverNS+1) > 1 { // neither BlueFlame nor non-cached
 		return unix.EOPNOTSUPP
 	}
-	u, e := traced(c, func() (*hca.UAR, unix.Errno) { return hca.AllocUAR(c.ctx, uint32(kind)) })
+	u, e := traced(c, func() (*hca.UAR, unix.Errno) { return hca.AllocUAR(c.ctx) })
 	if e != 0 {
 		return e
 	}
@@ -38,7 +37,7 @@ func varAlloc(c *call) unix.Errno {
 func paceAlloc(c *call) unix.Errno {
 	flags := c.b.Uint(uapi.DriverNS + 2)
 	switch {
-	case !schedules(c.ctx.Device):
+	case !c.ctx.Device.Recent():
 		return refuse(c)
 	case flags&^uapi.PaceDedicated != 0:
 		return unix.EINVAL

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
+	"github.com/pureverbs/pureverbs/emu/internal/engine"
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
@@ -1011,9 +1012,9 @@ func TestClock(t *testing.T) {
 		return uint64(binary.BigEndian.Uint32(k.core[clockOffset:]))<<32 |
 			uint64(binary.BigEndian.Uint32(k.core[clockOffset+4:]))
 	}
-	before := Now()
+	before := engine.Clock()
 	p.s.Tick()
-	if v := read(); v < before || v > Now() {
+	if v := read(); v < before || v > engine.Clock() {
 		t.Errorf("clock %d, the time is %d", v, before)
 	}
 	i := k.info
