@@ -3,8 +3,6 @@ package ibv
 import (
 	"fmt"
 	"unsafe"
-
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // AdoptDevice makes a Device of a struct ibv_context * that another C library of this process has
@@ -25,18 +23,11 @@ func AdoptDevice(context unsafe.Pointer) (*Device, error) {
 	if err := v.needLibrary("a device of another C library"); err != nil {
 		return nil, &OpError{Op: op, Err: err}
 	}
-	h := uintptr(context)
-	info, err := v.describe(v.Context(h).Device)
-	if err != nil {
-		return nil, err
-	}
-	d, err := v.newContext(info, h)
+	d, err := v.wrapContext(uintptr(context))
 	if err != nil {
 		return nil, err
 	}
 	d.adopted = true
-	d.node.init("device", info.Name)
-	life.Watch(d, &d.life)
 	return d, nil
 }
 

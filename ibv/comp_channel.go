@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
@@ -43,13 +42,7 @@ type CompChannel struct {
 // the Device makes, so this is only for programs that want several.
 //
 // C: ibv_create_comp_channel(3).
-func (d *Device) CreateCompChannel() (*CompChannel, error) {
-	if err := d.enter("create comp channel"); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	return d.newCompChannel(&d.node)
-}
+func (d *Device) CreateCompChannel() (*CompChannel, error) { return d.newCompChannel(&d.node) }
 
 // newCompChannel makes a channel and the goroutine that reads it.
 func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
@@ -61,24 +54,20 @@ func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
 }
 
 func (d *Device) makeCompChannel(parents ...*node) (*CompChannel, error) {
-	h, err := d.v.CreateCompChannel(d.handle)
-	if err != nil {
-		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: err}
-	}
-	var p *pollfd.FD
-	fd, err := d.v.ChannelFD(h)
-	if err == nil {
-		p, err = pollfd.Own(fd, "ibv_comp_channel")
-	}
-	if err != nil {
-		return nil, &OpError{Op: "create comp channel", Object: d.Name(),
-			Err: errors.Join(explainDescriptors(err), d.v.DestroyCompChannel(h))}
-	}
-	ch := &CompChannel{dev: d, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ),
-		direct: make(map[uintptr]*CQ)}
-	ch.node.initNumbered("comp channel", d.Name(), parents...)
-	life.Watch(ch, &ch.life)
-	return ch, nil
+	ch := &CompChannel{dev: d, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ), direct: make(map[uintptr]*CQ)}
+	return create("create comp channel", d.Name(), "comp channel", ch, &ch.node, func() (err error) {
+		if ch.handle, err = d.v.CreateCompChannel(d.handle); err != nil {
+			return err
+		}
+		fd, err := d.v.ChannelFD(ch.handle)
+		if err == nil {
+			ch.poll, err = pollfd.Own(fd, "ibv_comp_channel")
+		}
+		if err != nil {
+			err = errors.Join(explainDescriptors(err), d.v.DestroyCompChannel(ch.handle))
+		}
+		return err
+	}, parents...)
 }
 
 // read runs until the poll descriptor is closed.

@@ -21,11 +21,6 @@ type manualReader struct {
 //
 // C: ibv_create_comp_channel(3).
 func (d *Device) CreateManualCompChannel() (*CompChannel, error) {
-	const op = "create comp channel"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
 	ch, err := d.makeCompChannel(&d.node)
 	if err != nil {
 		return nil, err

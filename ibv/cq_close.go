@@ -3,6 +3,7 @@ package ibv
 import (
 	"errors"
 
+	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 )
 
@@ -10,7 +11,8 @@ import (
 //
 // C: ibv_destroy_cq(3).
 func (cq *CQ) Close() error {
-	var mem []interface{ Free() error }
+	var used cqOps
+	var moved *dma.Mem
 	return cq.node.close(func() error {
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
@@ -33,29 +35,15 @@ func (cq *CQ) Close() error {
 		if cq.channel != nil {
 			cq.channel.remove(cq)
 		}
-		if cq.ops.poller != nil {
-			mem = append(mem, cq.ops.poller)
-		}
-		if cq.ops.extended != nil {
-			mem = append(mem, cq.ops.extended)
-		}
-		if cq.ops.other != nil {
-			mem = append(mem, cq.ops.other)
-		}
-		if cq.ops.clock != nil {
-			mem = append(mem, cq.ops.clock)
-		}
-		if cq.direct.moved != nil {
-			mem = append(mem, cq.direct.moved)
-		}
+		used, moved = cq.ops, cq.direct.moved
 		cq.ops.poller, cq.ops.extended, cq.ops.other, cq.ops.clock, cq.direct.moved = nil, nil, nil, nil, nil
 		cq.direct.live, cq.direct.fast, cq.held = nil, nil, nil
 		close(cq.done)
 		return nil
 	}, func() error {
-		var err error
-		for _, m := range mem {
-			err = errors.Join(err, m.Free())
+		err := errors.Join(used.poller.Free(), used.extended.Free(), used.clock.Free(), moved.Free())
+		if used.other != nil {
+			err = errors.Join(err, used.other.Free())
 		}
 		return err
 	})

@@ -88,8 +88,5 @@ func (cq *CQ) resizeDirect(cqe int) error {
 	if cq.held == nil {
 		r.Show()
 	}
-	if mem != nil {
-		err = errors.Join(err, mem.Free())
-	}
-	return err
+	return errors.Join(err, mem.Free())
 }

@@ -64,9 +64,16 @@ func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
 		return nil, errors.Join(err, v.CloseDevice(h))
 	}
 	c.noDevX = noDevX
-	c.node.init("device", d.Name)
-	life.Watch(c, &c.life)
 	return c, nil
+}
+
+// wrapContext returns the Device of a context that another function than openContext has opened.
+func (v *verbs) wrapContext(h uintptr) (*Device, error) {
+	d, err := v.describe(v.Context(h).Device)
+	if err != nil {
+		return nil, err
+	}
+	return v.newContext(d, h)
 }
 
 func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
@@ -82,7 +89,7 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	known := v.lasting(is.Device)
 	attr, err := known.attr.get(c.queryDevice)
 	if err != nil {
-		return nil, err
+		return nil, opError("query device", d.Name, err)
 	}
 	c.attr = *attr
 	if !v.native {
@@ -99,6 +106,8 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	})
 	v.Watch(h, c.explain)
 	c.cover()
+	c.node.init("device", d.Name)
+	life.Watch(c, &c.life)
 	return c, nil
 }
 
@@ -114,11 +123,8 @@ func (d *Device) Info() DeviceInfo { return d.info }
 // NumCompVectors returns the number of completion vectors: CQOptions.CompVector must be less.
 // It is 0 on a closed Device.
 func (d *Device) NumCompVectors() int {
-	if d.enter("query device") != nil {
-		return 0
-	}
-	defer d.leave()
-	return d.v.Context(d.handle).CompVectors
+	n, _ := value(&d.node, "query device", func() (int, error) { return d.v.Context(d.handle).CompVectors, nil })
+	return n
 }
 
 // Close closes the device. It fails with a *BusyError that counts the objects still open on it.
@@ -132,6 +138,11 @@ func (d *Device) Close() error {
 	if d.lent {
 		return d.closeLent()
 	}
+	return endDevice(d)
+}
+
+// endDevice closes the device, and the context unless another library does.
+func endDevice(d *Device) error {
 	return d.node.close(func() error {
 		// No CQ is left, and none can be created now.
 		if err := d.closeOwnChannel(); err != nil {
@@ -142,7 +153,7 @@ func (d *Device) Close() error {
 		}
 		d.async.Close()
 		d.v.Unwatch(d.handle)
-		if d.adopted {
+		if d.adopted || d.lent {
 			return nil
 		}
 		return d.v.CloseDevice(d.handle)
@@ -226,11 +237,7 @@ func (d *Device) activePort() (uint8, string) {
 //
 // C: ibv_query_device(3), ibv_query_device_ex(3).
 func (d *Device) QueryDevice() (*DeviceAttr, error) {
-	if err := d.enter("query device"); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	return d.queryDevice()
+	return value(&d.node, "query device", d.queryDevice)
 }
 
 func (d *Device) queryDevice() (*DeviceAttr, error) {
@@ -242,11 +249,11 @@ func (d *Device) queryDevice() (*DeviceAttr, error) {
 		return a, nil
 	}
 	if !unsupported(err) {
-		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
+		return nil, err
 	}
 	base := new(abi.DeviceAttr)
 	if err := d.v.QueryDevice(d.handle, base); err != nil {
-		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
+		return nil, err
 	}
 	return deviceAttrFromC(base), nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // Flow is a steering rule: it leads frames that a port receives to a raw packet QP. A raw packet
@@ -43,9 +42,8 @@ type FlowAttr struct {
 func (qp *QP) CreateFlow(attr *FlowAttr) (*Flow, error) {
 	const op = "create flow"
 	dev := qp.dev
-	fail := func(err error) (*Flow, error) { return nil, &OpError{Op: op, Object: qp.name, Err: err} }
 	if attr == nil {
-		return fail(&ArgError{Arg: "attr", Got: "nil", Want: "a FlowAttr"})
+		return nil, opError(op, qp.name, &ArgError{Arg: "attr", Got: "nil", Want: "a FlowAttr"})
 	}
 	c := flowCoder{dev: dev, nodes: []*node{&qp.node}}
 	b, err := attr.encode(&c)
@@ -53,23 +51,16 @@ func (qp *QP) CreateFlow(attr *FlowAttr) (*Flow, error) {
 		err = errors.Join(&ArgError{Arg: "QP", Got: "of type " + qp.typ.String(), Want: "of type RawPacket"}, err)
 	}
 	if err != nil {
-		return fail(err)
+		return nil, opError(op, qp.name, err)
 	}
-	if err := enterAll(op, c.nodes...); err != nil {
-		return nil, err
-	}
-	defer leaveAll(c.nodes...)
-	for _, at := range c.handles {
-		at.put(b)
-	}
-	h, err := dev.v.CreateFlow(dev.handle, qp.handle, b)
-	if err != nil {
-		return fail(dev.explainFlow(err, attr))
-	}
-	f := &Flow{qp: qp, handle: h}
-	f.node.initNumbered("flow", dev.Name(), c.nodes...)
-	life.Watch(f, &f.life)
-	return f, nil
+	f := &Flow{qp: qp}
+	return createAs(op, qp.name, dev.Name(), "flow", f, &f.node, func() (err error) {
+		for _, at := range c.handles {
+			at.put(b)
+		}
+		f.handle, err = dev.v.CreateFlow(dev.handle, qp.handle, b)
+		return dev.explainFlow(err, attr)
+	}, c.nodes...)
 }
 
 // QP returns the QP that the rule leads to.

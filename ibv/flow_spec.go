@@ -205,21 +205,31 @@ const (
 
 var flowLayers = []string{"Ethernet", "IP", "TCP, UDP or ESP", "VXLAN or GRE", "MPLS"}
 
-// match appends a spec whose value and mask are the n bytes at val and at mask.
-func (c *flowCoder) match(layer int, inner bool, spec []byte, val, mask, n int) {
+// match appends a spec of a kind. Its value and its mask are the fields of these in network order, from offset at on.
+func (c *flowCoder) match(layer int, kind uint32, inner bool, at int, value, mask any) {
 	c.matched = true
 	l := &c.seen[b2u8(inner)]
 	if l.kinds>>layer&1 != 0 {
 		c.wrong(c.spec(), "a second match of "+flowLayers[layer], "one for each header: put all fields into it")
 	}
 	l.kinds |= 1 << layer
+	if inner {
+		kind |= abi.IBV_FLOW_SPEC_INNER
+	}
+	n := (binary.Size(value) + 3) &^ 3
+	b := make([]byte, (at+2*n+3)&^3)
+	binary.NativeEndian.PutUint32(b, kind)
+	binary.NativeEndian.PutUint16(b[4:], uint16(len(b)))
+	v, m := b[at:][:n], b[at+n:][:n]
+	_, _ = binary.Encode(v, binary.BigEndian, value) // they have a fixed size
+	_, _ = binary.Encode(m, binary.BigEndian, mask)
 	for i := range n {
-		if spec[val+i]&^spec[mask+i] != 0 {
+		if v[i]&^m[i] != 0 {
 			c.wrong(c.spec(), "a Value with bits that are not in the Mask", "a Value of which Mask has all bits")
 			break
 		}
 	}
-	c.b = append(c.b, spec...)
+	c.b = append(c.b, b...)
 }
 
 // ip checks the version of IP against that of FlowEth.
@@ -237,109 +247,52 @@ func (c *flowCoder) bits(name string, v uint32, n int) {
 	}
 }
 
-func innerOf(kind uint32, inner bool) uint32 {
-	if inner {
-		kind |= abi.IBV_FLOW_SPEC_INNER
-	}
-	return kind
-}
-
-func be16(v uint16) (b abi.Be16) { b.Set(v); return b }
-func be32(v uint32) (b abi.Be32) { b.Set(v); return b }
-func ip4(a [4]byte) abi.Be32     { return be32(binary.BigEndian.Uint32(a[:])) }
-
-func (f *FlowEthFields) toC() abi.FlowEthFilter {
-	return abi.FlowEthFilter{DstMAC: f.DstMAC, SrcMAC: f.SrcMAC, EtherType: be16(f.EtherType), VLANTag: be16(f.VLANTag)}
-}
-
 func (s FlowEth) encode(c *flowCoder) {
 	if s.Mask.EtherType == 0xffff {
 		c.seen[b2u8(s.Inner)].etherType = s.Value.EtherType
 	}
-	b := abi.AppendSpec(nil, &abi.FlowSpecEth{Type: innerOf(abi.IBV_FLOW_SPEC_ETH, s.Inner), Size: 40,
-		Val: s.Value.toC(), Mask: s.Mask.toC()})
-	c.match(layerEth, s.Inner, b, 6, 22, 16)
-}
-
-func (f *FlowIPv4Fields) toC() abi.FlowIPv4ExtFilter {
-	return abi.FlowIPv4ExtFilter{SrcIP: ip4(f.Src), DstIP: ip4(f.Dst), Proto: f.Protocol, TOS: f.TOS, TTL: f.TTL,
-		Flags: f.Flags}
+	c.match(layerEth, abi.IBV_FLOW_SPEC_ETH, s.Inner, 6, s.Value, s.Mask)
 }
 
 func (s FlowIPv4) encode(c *flowCoder) {
 	c.ip(s.Inner, 0x0800, "IPv4")
-	addresses := func(f FlowIPv4Fields) FlowIPv4Fields { return FlowIPv4Fields{Src: f.Src, Dst: f.Dst} }
-	if s.Mask == addresses(s.Mask) && s.Value == addresses(s.Value) {
-		v, m := s.Value.toC(), s.Mask.toC()
-		b := abi.AppendSpec(nil, &abi.FlowSpecIPv4{Type: innerOf(abi.IBV_FLOW_SPEC_IPV4, s.Inner), Size: 24,
-			Val:  abi.FlowIPv4Filter{SrcIP: v.SrcIP, DstIP: v.DstIP},
-			Mask: abi.FlowIPv4Filter{SrcIP: m.SrcIP, DstIP: m.DstIP}})
-		c.match(layerIP, s.Inner, b, 8, 16, 8)
+	v, m := [2][4]byte{s.Value.Src, s.Value.Dst}, [2][4]byte{s.Mask.Src, s.Mask.Dst}
+	if s.Value == (FlowIPv4Fields{Src: v[0], Dst: v[1]}) && s.Mask == (FlowIPv4Fields{Src: m[0], Dst: m[1]}) {
+		c.match(layerIP, abi.IBV_FLOW_SPEC_IPV4, s.Inner, 8, v, m)
 		return
 	}
-	b := abi.AppendSpec(nil, &abi.FlowSpecIPv4Ext{Type: innerOf(abi.IBV_FLOW_SPEC_IPV4_EXT, s.Inner), Size: 32,
-		Val: s.Value.toC(), Mask: s.Mask.toC()})
-	c.match(layerIP, s.Inner, b, 8, 20, 12)
-}
-
-func (f *FlowIPv6Fields) toC() abi.FlowIPv6Filter {
-	return abi.FlowIPv6Filter{SrcIP: f.Src, DstIP: f.Dst, FlowLabel: be32(f.FlowLabel), NextHdr: f.NextHeader,
-		TrafficClass: f.TrafficClass, HopLimit: f.HopLimit}
+	c.match(layerIP, abi.IBV_FLOW_SPEC_IPV4_EXT, s.Inner, 8, s.Value, s.Mask)
 }
 
 func (s FlowIPv6) encode(c *flowCoder) {
 	c.ip(s.Inner, 0x86dd, "IPv6")
 	c.bits("Mask.FlowLabel", s.Mask.FlowLabel, 20)
-	b := abi.AppendSpec(nil, &abi.FlowSpecIPv6{Type: innerOf(abi.IBV_FLOW_SPEC_IPV6, s.Inner), Size: 88,
-		Val: s.Value.toC(), Mask: s.Mask.toC()})
-	c.match(layerIP, s.Inner, b, 8, 48, 40)
+	c.match(layerIP, abi.IBV_FLOW_SPEC_IPV6, s.Inner, 8, s.Value, s.Mask)
 }
 
-func (p *FlowPorts) toC() abi.FlowTCPUDPFilter {
-	return abi.FlowTCPUDPFilter{DstPort: be16(p.Dst), SrcPort: be16(p.Src)}
+func (s FlowTCP) encode(c *flowCoder) {
+	c.match(layerTransport, abi.IBV_FLOW_SPEC_TCP, s.Inner, 6, s.Value, s.Mask)
 }
 
-func (c *flowCoder) ports(kind uint32, inner bool, value, mask *FlowPorts) {
-	b := abi.AppendSpec(nil, &abi.FlowSpecTCPUDP{Type: innerOf(kind, inner), Size: 16, Val: value.toC(),
-		Mask: mask.toC()})
-	c.match(layerTransport, inner, b, 6, 10, 4)
+func (s FlowUDP) encode(c *flowCoder) {
+	c.match(layerTransport, abi.IBV_FLOW_SPEC_UDP, s.Inner, 6, s.Value, s.Mask)
 }
-
-func (s FlowTCP) encode(c *flowCoder) { c.ports(abi.IBV_FLOW_SPEC_TCP, s.Inner, &s.Value, &s.Mask) }
-func (s FlowUDP) encode(c *flowCoder) { c.ports(abi.IBV_FLOW_SPEC_UDP, s.Inner, &s.Value, &s.Mask) }
 
 func (s FlowVXLAN) encode(c *flowCoder) {
 	c.bits("Mask.VNI", s.Mask.VNI, 24)
-	b := abi.AppendSpec(nil, &abi.FlowSpecTunnel{Type: abi.IBV_FLOW_SPEC_VXLAN_TUNNEL, Size: 16,
-		Val:  abi.FlowTunnelFilter{TunnelID: be32(s.Value.VNI)},
-		Mask: abi.FlowTunnelFilter{TunnelID: be32(s.Mask.VNI)}})
-	c.match(layerTunnel, false, b, 8, 12, 4)
-}
-
-func (f *FlowESPFields) toC() abi.FlowESPFilter {
-	return abi.FlowESPFilter{SPI: be32(f.SPI), Seq: be32(f.Seq)}
+	c.match(layerTunnel, abi.IBV_FLOW_SPEC_VXLAN_TUNNEL, false, 8, s.Value, s.Mask)
 }
 
 func (s FlowESP) encode(c *flowCoder) {
-	b := abi.AppendSpec(nil, &abi.FlowSpecESP{Type: innerOf(abi.IBV_FLOW_SPEC_ESP, s.Inner), Size: 24,
-		Val: s.Value.toC(), Mask: s.Mask.toC()})
-	c.match(layerTransport, s.Inner, b, 8, 16, 8)
-}
-
-func (f *FlowGREFields) toC() abi.FlowGREFilter {
-	return abi.FlowGREFilter{CKsRes0Ver: be16(f.Flags), Protocol: be16(f.Protocol), Key: be32(f.Key)}
+	c.match(layerTransport, abi.IBV_FLOW_SPEC_ESP, s.Inner, 8, s.Value, s.Mask)
 }
 
 func (s FlowGRE) encode(c *flowCoder) {
-	b := abi.AppendSpec(nil, &abi.FlowSpecGRE{Type: abi.IBV_FLOW_SPEC_GRE, Size: 24, Val: s.Value.toC(),
-		Mask: s.Mask.toC()})
-	c.match(layerTunnel, false, b, 8, 16, 8)
+	c.match(layerTunnel, abi.IBV_FLOW_SPEC_GRE, false, 8, s.Value, s.Mask)
 }
 
 func (s FlowMPLS) encode(c *flowCoder) {
-	b := abi.AppendSpec(nil, &abi.FlowSpecMPLS{Type: innerOf(abi.IBV_FLOW_SPEC_MPLS, s.Inner), Size: 16,
-		Val: abi.FlowMPLSFilter{Label: be32(s.Value.Label)}, Mask: abi.FlowMPLSFilter{Label: be32(s.Mask.Label)}})
-	c.match(layerMPLS, s.Inner, b, 8, 12, 4)
+	c.match(layerMPLS, abi.IBV_FLOW_SPEC_MPLS, s.Inner, 8, s.Value, s.Mask)
 }
 
 func (s FlowTag) encode(c *flowCoder) {

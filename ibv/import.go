@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-
-	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // Processes share a device, and objects on it, by passing on the device's descriptor of commands
@@ -26,16 +24,13 @@ import (
 // CommandFile returns a duplicate of the device's descriptor of commands, for ImportDevice in
 // another process. The caller closes it.
 func (d *Device) CommandFile() (*os.File, error) {
-	const op = "command file"
-	if err := d.enter(op); err != nil {
-		return nil, err
-	}
-	defer d.leave()
-	fd, err := dupDescriptor(d.v.Context(d.handle).CmdFD)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: d.Name(), Err: explainDescriptors(err)}
-	}
-	return os.NewFile(uintptr(fd), "uverbs of "+d.Name()), nil
+	return value(&d.node, "command file", func() (*os.File, error) {
+		fd, err := dupDescriptor(d.v.Context(d.handle).CmdFD)
+		if err != nil {
+			return nil, explainDescriptors(err)
+		}
+		return os.NewFile(uintptr(fd), "uverbs of "+d.Name()), nil
+	})
 }
 
 // ImportDevice makes a Device of the descriptor of commands that another process has passed on. It
@@ -64,17 +59,11 @@ func ImportDevice(cmd *os.File) (*Device, error) {
 		closeRefused(fd, int(cmd.Fd()))
 		return fail(explainImport("device", err))
 	}
-	info, err := v.describe(v.Context(h).Device)
-	var d *Device
-	if err == nil {
-		d, err = v.newContext(info, h)
-	}
+	d, err := v.wrapContext(h)
 	if err != nil {
 		return nil, errors.Join(err, v.CloseDevice(h))
 	}
 	d.noteKey(0, "", true) // the other process has keys that nobody has noted here
-	d.node.init("device", info.Name)
-	life.Watch(d, &d.life)
 	return d, nil
 }
 
@@ -93,33 +82,26 @@ func explainImport(what string, err error) error {
 
 // Handle returns the kernel's number of the PD, for ImportPD in another process.
 func (pd *PD) Handle() uint32 {
-	if pd.enter("pd handle") != nil {
-		return 0
-	}
-	defer pd.leave()
-	return pd.dev.v.PDNumber(pd.handle)
+	n, _ := value(&pd.node, "pd handle", func() (uint32, error) { return pd.dev.v.PDNumber(pd.handle), nil })
+	return n
 }
 
 // Handle returns the kernel's number of the MR, for ImportMR in another process.
 func (mr *MR) Handle() uint32 {
-	if mr.enter("mr handle") != nil {
-		return 0
-	}
-	defer mr.leave()
-	return mr.pd.dev.v.MR(mr.handle).Number
+	n, _ := value(&mr.node, "mr handle", func() (uint32, error) { return mr.pd.dev.v.MR(mr.handle).Number, nil })
+	return n
 }
 
 // Handle returns the kernel's number of the memory, for ImportDM in another process. Libraries before rdma-core v35 do
 // not report it.
 func (dm *DM) Handle() (h uint32, err error) {
-	err = dm.do("dm handle", func() (err error) {
-		var ok bool
-		if h, ok = dm.dev.v.DMNumber(dm.handle); !ok {
+	return value(&dm.node, "dm handle", func() (h uint32, err error) {
+		h, ok := dm.dev.v.DMNumber(dm.handle)
+		if !ok {
 			err = dm.dev.v.lacks("the handle of a DM", "libibverbs of rdma-core v35 or later", "")
 		}
-		return err
+		return h, err
 	})
-	return h, err
 }
 
 // ImportPD makes a PD of the number that PD.Handle returned in another process. Close forgets the

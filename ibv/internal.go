@@ -47,19 +47,7 @@ func (friends) OpenLent(handle uintptr) (*Device, error) {
 
 // CloseLent closes a Device from OpenLent, before librdmacm may close the device. It fails with
 // a *BusyError while something is open on it.
-func (friends) CloseLent(d *Device) error {
-	return d.node.close(func() error {
-		if err := d.closeOwnChannel(); err != nil {
-			return err
-		}
-		if err := errors.Join(d.freeRegisters(), d.uncover()); err != nil {
-			return err
-		}
-		d.async.Close()
-		d.v.Unwatch(d.handle)
-		return nil
-	})
-}
+func (friends) CloseLent(d *Device) error { return endDevice(d) }
 
 // OnEmpty calls f, in a goroutine of its own, each time that the last object on a device is closed.
 func (friends) OnEmpty(d *Device, f func()) { d.node.life.OnEmpty(f) }

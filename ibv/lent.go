@@ -2,18 +2,13 @@ package ibv
 
 // lentContext wraps a device that librdmacm opened and will close.
 func (v *verbs) lentContext(h uintptr) (*Device, error) {
-	d, err := v.describe(v.Context(h).Device)
+	d, err := v.wrapContext(h)
 	if err != nil {
 		return nil, err
 	}
-	c, err := v.newContext(d, h)
-	if err != nil {
-		return nil, err
-	}
-	c.lent = true
-	c.node.init("device", d.Name)
-	c.life.Disown() // rdmacm closes it
-	return c, nil
+	d.lent = true
+	d.life.Disown() // rdmacm closes it
+	return d, nil
 }
 
 // closeLent closes what this package itself made on a lent device.

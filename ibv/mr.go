@@ -8,7 +8,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -122,20 +121,15 @@ func (pd *PD) AllocMR(size int, access AccessFlags, opt *MemOptions) (*MR, error
 	if opt == nil {
 		opt = &MemOptions{}
 	}
+	name := pd.dev.Name()
 	if size < 1 {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size),
-			Want: "at least 1 byte"}}
+		return nil, opError(op, name, &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"})
 	}
 	if opt.HugePages > HugeRequire {
 		got := fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages))
-		return nil, &OpError{Op: op, Object: pd.dev.Name(),
-			Err: &ArgError{Arg: "HugePages", Got: got, Want: "HugeNone, HugeTry or HugeRequire"}}
+		return nil, opError(op, name, &ArgError{Arg: "HugePages", Got: got, Want: "HugeNone, HugeTry or HugeRequire"})
 	}
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	place := dma.Options{Huge: dma.Huge(opt.HugePages), Node: opt.NUMA.of(pd.dev.Name())}
+	place := dma.Options{Huge: dma.Huge(opt.HugePages), Node: opt.NUMA.of(name)}
 	mem, err := dma.Alloc(size, &place)
 	var node *dma.NodeError
 	if opt.NUMA == NUMADevice && errors.As(err, &node) {
@@ -143,13 +137,15 @@ func (pd *PD) AllocMR(size int, access AccessFlags, opt *MemOptions) (*MR, error
 		mem, err = dma.Alloc(size, &place)
 	}
 	if err != nil {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
+		return nil, opError(op, name, err)
 	}
-	mr := &MR{pd: pd, mem: mem, buf: mem.Bytes()[:size], addr: mem.Addr(), length: size, iova: uint64(mem.Addr())}
-	if err := mr.register(op, access); err != nil {
-		return nil, errors.Join(err, mem.Free())
+	mr := &MR{pd: pd, mem: mem, buf: mem.Bytes()[:size], addr: mem.Addr(), length: size, iova: uint64(mem.Addr()),
+		access: access}
+	m, err := mr.open(op, mr.register)
+	if err != nil {
+		err = errors.Join(err, mem.Free())
 	}
-	return mr, nil
+	return m, err
 }
 
 // RegMR registers a slice. Memory of the Go heap is pinned until Close: the garbage collector
@@ -165,21 +161,15 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 		if buf == nil {
 			got = "a nil slice"
 		}
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "buf", Got: got,
-			Want: "at least 1 byte"}}
+		return nil, opError(op, pd.dev.Name(), &ArgError{Arg: "buf", Got: got, Want: "at least 1 byte"})
 	}
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	mr := &MR{pd: pd, buf: buf, length: len(buf), pin: dma.Pin(buf)}
-	mr.addr = cmem.SliceAddr(buf)
+	mr := &MR{pd: pd, buf: buf, length: len(buf), pin: dma.Pin(buf), addr: cmem.SliceAddr(buf), access: access}
 	mr.iova = uint64(mr.addr)
-	if err := mr.register(op, access); err != nil {
+	m, err := mr.open(op, mr.register)
+	if err != nil {
 		mr.pin.Unpin()
-		return nil, err
 	}
-	return mr, nil
+	return m, err
 }
 
 // RegMemory registers memory that Go does not manage, at the given address of this process; the
@@ -195,61 +185,35 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
 	const op = "register mr"
 	if length < 1 {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length),
-			Want: "at least 1 byte"}}
+		err := &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}
+		return nil, opError(op, pd.dev.Name(), err)
 	}
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	mr := &MR{pd: pd, addr: addr, length: length, iova: iova}
-	if err := mr.register(op, access); err != nil {
-		return nil, err
-	}
-	return mr, nil
+	mr := &MR{pd: pd, addr: addr, length: length, iova: iova, access: access}
+	return mr.open(op, mr.register)
 }
 
 // optionalAccess are the flags that a device or kernel may ignore (IBV_ACCESS_OPTIONAL_RANGE).
 // Libraries before v28 do not strip them.
 const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 
+// register makes the C object of memory of this process.
 // Preconditions: the caller holds the PD entered.
-func (mr *MR) register(op string, access AccessFlags) error {
-	mr.access = access
+func (mr *MR) register() (uintptr, error) {
 	if err := mr.check(); err != nil {
-		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: err}
+		return 0, err
 	}
-	h, err := mr.pd.dev.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
-	if err != nil {
-		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: mr.pd.dev.explainRegister(err, mr.length, access)}
-	}
-	mr.opened(h)
-	return nil
-}
-
-// opened completes an MR whose C object is h. It is a child of its PD, and of further parents.
-//
-// Preconditions: the caller holds the parents entered.
-func (mr *MR) opened(h uintptr, parents ...*node) {
-	mr.handle = h
-	mr.takeKeys()
-	mr.node.initNumbered("mr", mr.pd.dev.Name(), append(parents, &mr.pd.node)...)
-	life.Watch(mr, &mr.life)
+	h, err := mr.pd.dev.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, mr.access)
+	return h, mr.pd.dev.explainRegister(err, mr.length, mr.access)
 }
 
 // open finishes mr with C's object, which get returns while the PD is open, and what else the memory is of.
 func (mr *MR) open(op string, get func() (uintptr, error), more ...*node) (*MR, error) {
-	err := within(op, mr.pd.dev.Name(), func() error {
-		h, err := get()
-		if err == nil {
-			mr.opened(h, more...)
+	return create(op, mr.pd.dev.Name(), "mr", mr, &mr.node, func() (err error) {
+		if mr.handle, err = get(); err == nil {
+			mr.takeKeys()
 		}
 		return err
 	}, append([]*node{&mr.pd.node}, more...)...)
-	if err != nil {
-		return nil, err
-	}
-	return mr, nil
 }
 
 func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
@@ -376,10 +340,5 @@ func (mr *MR) Close() error {
 		mr.buf = nil
 		mr.pin.Unpin()
 		return nil
-	}, func() error {
-		if mr.mem == nil {
-			return nil
-		}
-		return mr.mem.Free()
-	})
+	}, func() error { return mr.mem.Free() })
 }

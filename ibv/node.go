@@ -70,9 +70,24 @@ func within(op, object string, f func() error, nodes ...*node) error {
 // do calls f, which is an operation on the node, while it is open.
 func (n *node) do(op string, f func() error) error { return within(op, n.name, f, n) }
 
+// value is do for an f that returns a value.
+func value[T any](n *node, op string, f func() (T, error)) (v T, err error) {
+	err = n.do(op, func() (err error) {
+		v, err = f()
+		return err
+	})
+	return v, err
+}
+
 // create finishes obj, whose node is n, after make has made C's object while the parents were open.
 func create[T any](op, device, kind string, obj *T, n *node, make func() error, parents ...*node) (*T, error) {
-	err := within(op, device, func() error {
+	return createAs(op, device, device, kind, obj, n, make, parents...)
+}
+
+// createAs is create where errors name another object than the device.
+func createAs[T any](op, object, device, kind string, obj *T, n *node, make func() error,
+	parents ...*node) (*T, error) {
+	err := within(op, object, func() error {
 		err := make()
 		if err == nil {
 			n.initNumbered(kind, device, parents...)

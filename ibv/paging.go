@@ -22,21 +22,15 @@ const ofAll = "of the whole address space"
 //
 // C: ibv_reg_mr(3) with address 0 and length SIZE_MAX.
 func (pd *PD) RegImplicit(access AccessFlags) (*MR, error) {
-	const op = "register mr"
-	if err := pd.enter(op); err != nil {
-		return nil, err
-	}
-	defer pd.leave()
-	if ex := pd.dev.attr.Ex; ex != nil && ex.ODP.General&ODPImplicit == 0 {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(),
-			Err: pd.dev.noPaging("registration of the whole address space")}
-	}
-	mr := &MR{pd: pd, length: -1, fixed: ofAll} // as a size_t the largest
-	if err := mr.register(op, access|OnDemand); err != nil {
-		return nil, err
-	}
+	mr := &MR{pd: pd, length: -1, fixed: ofAll, access: access | OnDemand} // as a size_t the largest
+	m, err := mr.open("register mr", func() (uintptr, error) {
+		if ex := pd.dev.attr.Ex; ex != nil && ex.ODP.General&ODPImplicit == 0 {
+			return 0, pd.dev.noPaging("registration of the whole address space")
+		}
+		return mr.register()
+	})
 	mr.length = math.MaxInt
-	return mr, nil
+	return m, err
 }
 
 // pages reports whether the device may know on-demand paging.

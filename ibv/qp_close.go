@@ -45,15 +45,7 @@ func (qp *QP) Close() error {
 		sq, rq = qp.sq.chain, qp.rq.chain
 		qp.sq.chain, qp.rq.chain = nil, nil
 		return nil
-	}, qp.make.mlx5.close, func() error {
-		if sq == nil {
-			return nil
-		}
-		if rq == nil {
-			return sq.Free()
-		}
-		return errors.Join(sq.Free(), rq.Free())
-	})
+	}, qp.make.mlx5.close, func() error { return errors.Join(sq.Free(), rq.Free()) })
 }
 
 // destroy destroys the C object. C refuses while the QP is attached to a group.

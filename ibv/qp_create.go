@@ -213,7 +213,7 @@ func makeChains(qp *QP, r *qpRequest, undo *undoing) (err error) {
 	if err != nil || r.SRQ != nil || r.Type == XRCSend || r.Type == DCI {
 		return err
 	}
-	qp.rq.chain, err = ops.NewRecvChain(table, qp.handle, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE)
+	qp.rq.chain, err = ops.NewRecvChain(table.PostRecv, qp.handle, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE)
 	return err
 }
 

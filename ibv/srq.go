@@ -233,7 +233,7 @@ func (s *SRQ) choose(want DataPath) error {
 	case DataPathDirect:
 		err = s.takeSRQ()
 	case DataPathOps:
-		s.chain, err = ops.NewSRQChain(dev.table, s.handle, s.maxWR, s.maxSGE)
+		s.chain, err = ops.NewRecvChain(dev.table.PostSRQRecv, s.handle, s.maxWR, s.maxSGE)
 	}
 	if err != nil {
 		return err
@@ -360,10 +360,5 @@ func (s *SRQ) Close() error {
 		s.pd.dev.unregister(s.handle)
 		c, s.chain, s.direct, s.gone = s.chain, nil, nil, true
 		return nil
-	}, func() error {
-		if c == nil {
-			return nil
-		}
-		return c.Free()
-	})
+	}, func() error { return c.Free() })
 }

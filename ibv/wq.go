@@ -124,7 +124,7 @@ func (w *WQ) takeRing() (err error) {
 	case DataPathDirect:
 		err = w.takeWQ()
 	case DataPathOps:
-		w.chain, err = ops.NewWQChain(ops.WQPostRecv(w.handle), w.handle, w.cap.MaxWR, w.cap.MaxSGE)
+		w.chain, err = ops.NewRecvChain(ops.WQPostRecv(w.handle), w.handle, w.cap.MaxWR, w.cap.MaxSGE)
 	}
 	return err
 }
@@ -269,10 +269,5 @@ func (w *WQ) Close() error {
 		d.unregister(w.handle)
 		c, w.chain, w.direct = w.chain, nil, nil
 		return nil
-	}, func() error {
-		if c == nil {
-			return nil
-		}
-		return c.Free()
-	})
+	}, func() error { return c.Free() })
 }

@@ -2,8 +2,6 @@
 
 package loader
 
-func dlsym(uintptr, string) (uintptr, bool) { return 0, false }
-
 func load(name Name) (*Library, error) {
 	return nil, &LibraryError{Name: name,
 		Tried: []Try{{string(name), "this program is static"}}, Hint: "build it without the tag pureverbs_native"}

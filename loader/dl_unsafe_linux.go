@@ -3,14 +3,10 @@
 package loader
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"unsafe"
-
-	"github.com/ebitengine/purego"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
@@ -20,28 +16,6 @@ import (
 
 // rtldNoLoad opens a library only if it is already loaded (dlfcn.h).
 const rtldNoLoad = 4
-
-// dlopen opens a library. The error holds the dynamic linker's reason.
-func dlopen(path string, flags int) (uintptr, error) {
-	if strings.IndexByte(path, 0) >= 0 {
-		return 0, errors.New("the name has a zero byte")
-	}
-	// The text of the error belongs to the thread.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL|flags)
-	if err != nil {
-		return 0, errors.New(strings.TrimPrefix(err.Error(), path+": "))
-	}
-	return h, nil
-}
-
-func dlsym(handle uintptr, name string) (uintptr, bool) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	addr, err := purego.Dlsym(handle, name)
-	return addr, err == nil && addr != 0
-}
 
 // load searches for a library and opens it.
 func load(name Name) (*Library, error) {
@@ -62,7 +36,7 @@ func load(name Name) (*Library, error) {
 			e.Tried = append(e.Tried, skipped...)
 			continue
 		}
-		h, err := dlopen(path, 0)
+		h, err := ccall.Open(path, 0)
 		if err != nil {
 			e.Tried = append(append(e.Tried, Try{path, err.Error()}), skipped...)
 			if e.Hint == "" {
@@ -129,7 +103,7 @@ func loadMapped(name Name, p plan) (*Library, error) {
 			return nil, &InstanceError{Name: name, Loaded: files, Wanted: strings.Join(p.paths, " or ")}
 		}
 	}
-	h, err := dlopen(files[0], rtldNoLoad)
+	h, err := ccall.Open(files[0], rtldNoLoad)
 	if err != nil {
 		return nil,
 			&LibraryError{Name: name,

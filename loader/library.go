@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/ccall"
 )
 
 // Library is an open library. It is never closed and safe for concurrent use.
@@ -115,7 +117,8 @@ func (l *Library) lookup(name string) (uintptr, bool) {
 	if !possible(name) {
 		return 0, false
 	}
-	return dlsym(l.handle, name)
+	addr, err := ccall.Symbol(l.handle, name)
+	return addr, err == nil && addr != 0
 }
 
 // possible reports whether name can be the name of a symbol. C would truncate it at a zero byte.

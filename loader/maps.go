@@ -11,24 +11,15 @@ func mappedIn(name Name, maps string) []string {
 	var files []string
 	seen := make(map[string]bool)
 	for line := range strings.Lines(maps) {
-		// address perms offset dev inode path
-		rest := strings.TrimRight(line, "\n")
-		var dev, inode string
-		for i := range 5 {
-			var field string
-			field, rest, _ = strings.Cut(strings.TrimLeft(rest, " "), " ")
-			switch i {
-			case 3:
-				dev = field
-			case 4:
-				inode = field
-			}
-		}
-		path := strings.TrimLeft(rest, " ")
-		if !strings.HasPrefix(path, "/") || !name.of(filepath.Base(path)) {
+		f := strings.Fields(line) // address perms offset dev inode path
+		if len(f) < 6 || f[5][0] != '/' {
 			continue
 		}
-		if key := dev + " " + inode; !seen[key] {
+		path := strings.TrimRight(line[strings.IndexByte(line, '/'):], "\n") // it may have spaces
+		if !name.of(filepath.Base(path)) {
+			continue
+		}
+		if key := f[3] + " " + f[4]; !seen[key] {
 			seen[key] = true
 			files = append(files, path)
 		}

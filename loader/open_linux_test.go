@@ -22,6 +22,7 @@ import (
 
 	"github.com/ebitengine/purego"
 
+	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/level"
 )
 
@@ -343,7 +344,7 @@ func TestDriver(t *testing.T) {
 }
 
 func TestLibOpen(t *testing.T) {
-	if _, err := dlopen(string(IBVerbs), 0); err != nil {
+	if _, err := ccall.Open(string(IBVerbs), 0); err != nil {
 		t.Skipf("make setup installs what is missing: %v", err)
 	}
 	child(t, "installed", PathEnv+"=")

@@ -3,7 +3,9 @@
 package ccall
 
 import (
+	"errors"
 	"runtime"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -17,11 +19,28 @@ var errnoLocation, _ = Libc("__errno_location")
 
 // Libc returns the address of a function of the C library, or of another library that the program
 // is linked against.
-func Libc(name string) (uintptr, error) {
+func Libc(name string) (uintptr, error) { return Symbol(purego.RTLD_DEFAULT, name) }
+
+// Open opens a library for good. The error has the dynamic linker's reason.
+func Open(path string, flags int) (uintptr, error) {
+	if strings.IndexByte(path, 0) >= 0 {
+		return 0, errors.New("the name has a zero byte")
+	}
 	// The text of the error belongs to the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return purego.Dlsym(purego.RTLD_DEFAULT, name)
+	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL|flags)
+	if err != nil {
+		return 0, errors.New(strings.TrimPrefix(err.Error(), path+": "))
+	}
+	return h, nil
+}
+
+// Symbol returns the address of a function of a library that Open has opened.
+func Symbol(library uintptr, name string) (uintptr, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return purego.Dlsym(library, name)
 }
 
 // call returns the result register and the errno that the call set.

@@ -78,9 +78,12 @@ func (m *Mem) Addr() uintptr {
 // Huge reports whether the memory consists of huge pages.
 func (m *Mem) Huge() bool { return m.huge }
 
-// Free frees the memory. Later calls do nothing. If it fails, the memory is still mapped and Free
-// may be called again.
+// Free frees the memory. Later calls do nothing, as a call on a nil Mem does. If it fails, the memory is still mapped
+// and Free may be called again.
 func (m *Mem) Free() error {
+	if m == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.data == nil {

@@ -65,9 +65,9 @@ func (c *Clock) update() int {
 // Nanoseconds returns the time of a timestamp since 1970.
 func (c *Clock) Nanoseconds(ticks uint64) uint64 { return c.last.Nanoseconds(ticks) }
 
-// Free frees the memory. The clock must not be used afterwards.
+// Free frees the memory, if there is a clock. It must not be used afterwards.
 func (c *Clock) Free() error {
-	if c.mem == nil {
+	if c == nil {
 		return nil
 	}
 	return c.mem.Free()

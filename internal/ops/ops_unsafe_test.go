@@ -218,7 +218,7 @@ func TestChainDepth(t *testing.T) {
 // The address of the bad work request tells how many were accepted.
 func TestRefused(t *testing.T) {
 	s := sendChain(t, 8, 1, 0)
-	r, err := NewRecvChain(table(t), queue, 8, 1)
+	r, err := NewRecvChain(table(t).PostRecv, queue, 8, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,8 +381,8 @@ func TestSendChainFree(t *testing.T) {
 func TestRecvChain(t *testing.T) {
 	tab := table(t)
 	for name, make := range map[string]func() (*RecvChain, error){
-		"qp":  func() (*RecvChain, error) { return NewRecvChain(tab, queue, 5, 2) },
-		"srq": func() (*RecvChain, error) { return NewSRQChain(tab, queue, 5, 2) },
+		"qp":  func() (*RecvChain, error) { return NewRecvChain(tab.PostRecv, queue, 5, 2) },
+		"srq": func() (*RecvChain, error) { return NewRecvChain(tab.PostSRQRecv, queue, 5, 2) },
 	} {
 		c, err := make()
 		if err != nil {
@@ -466,7 +466,7 @@ func TestNoAllocs(t *testing.T) {
 	free(t, p)
 	record(t, 1, int(syscall.ENOMEM)) // records nothing, so that it never fills
 	s := sendChain(t, 16, 2, 64)
-	r, err := NewRecvChain(table(t), queue, 16, 2)
+	r, err := NewRecvChain(table(t).PostRecv, queue, 16, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

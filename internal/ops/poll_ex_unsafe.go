@@ -141,5 +141,10 @@ func (p *ExPoller) TMInfo() (tag uint64, priv uint32) {
 // Arm requests one event on the CQ's channel, as Poller.Arm does.
 func (p *ExPoller) Arm(solicitedOnly bool) int { return Arm(p.notify, p.cq, solicitedOnly) }
 
-// Free frees the memory. The poller must not be used afterwards.
-func (p *ExPoller) Free() error { return p.mem.Free() }
+// Free frees the memory, if there is a poller. It must not be used afterwards.
+func (p *ExPoller) Free() error {
+	if p == nil {
+		return nil
+	}
+	return p.mem.Free()
+}

@@ -55,5 +55,10 @@ func Arm(notify, cq uintptr, solicitedOnly bool) int {
 	return errno(int32(ccall.Hot(notify, cq, s, 0)))
 }
 
-// Free frees the memory. The poller must not be used afterwards.
-func (p *Poller) Free() error { return p.mem.Free() }
+// Free frees the memory, if there is a poller. It must not be used afterwards.
+func (p *Poller) Free() error {
+	if p == nil {
+		return nil
+	}
+	return p.mem.Free()
+}

@@ -24,22 +24,9 @@ type RecvChain struct {
 	mem     *dma.Mem
 }
 
-// NewRecvChain returns a chain of up to depth slots for the receive queue of the ibv_qp at queue.
-func NewRecvChain(t Table, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
-	return newRecvChain(t.PostRecv, queue, depth, maxSGE)
-}
-
-// NewSRQChain returns a chain of up to depth slots for the ibv_srq at queue.
-func NewSRQChain(t Table, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
-	return newRecvChain(t.PostSRQRecv, queue, depth, maxSGE)
-}
-
-// NewWQChain returns a chain of up to depth slots for the ibv_wq at queue, whose function to post is fn.
-func NewWQChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
-	return newRecvChain(fn, queue, depth, maxSGE)
-}
-
-func newRecvChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
+// NewRecvChain returns a chain of up to depth slots for the ibv_qp, ibv_srq or ibv_wq at queue, whose function to post
+// is fn.
+func NewRecvChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
 	depth = min(max(depth, 1), MaxBatch)
 	maxSGE = max(maxSGE, 1)
 	wrBytes := uintptr(depth) * recvWRSize
@@ -88,5 +75,10 @@ func (c *RecvChain) Post(n int) (int, int) {
 	return accepted(*c.bad, c.first, recvWRSize, n), errno(ret)
 }
 
-// Free frees the memory. The chain must not be used afterwards.
-func (c *RecvChain) Free() error { return c.mem.Free() }
+// Free frees the memory, if there is a chain. It must not be used afterwards.
+func (c *RecvChain) Free() error {
+	if c == nil {
+		return nil
+	}
+	return c.mem.Free()
+}

@@ -271,14 +271,12 @@ func (c *SendChain) wqe(i int, data []byte) {
 	c.wrs[i].Bind.MW = uintptr(unsafe.Pointer(&to[0]))
 }
 
-// Free frees the memory. The chain must not be used afterwards.
+// Free frees the memory, if there is a chain. It must not be used afterwards.
 func (c *SendChain) Free() error {
-	err := c.mem.Free()
-	for _, m := range []*dma.Mem{c.headMem, c.wqeMem} {
-		if m != nil {
-			err = errors.Join(err, m.Free())
-		}
+	if c == nil {
+		return nil
 	}
+	err := errors.Join(c.mem.Free(), c.headMem.Free(), c.wqeMem.Free())
 	if c.ex != nil && c.ex.by != nil {
 		err = errors.Join(err, c.ex.by.Free())
 	}

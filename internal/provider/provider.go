@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,29 +84,22 @@ func Scan(library string) *Set {
 		add(File{Name: shortName(name), Path: path, ABI: s.ABI})
 	}
 	// Files that are there but not loaded.
-	for _, path := range glob(s.Dir) {
-		name, abi := split(path)
-		f := File{Name: name, Path: path, ABI: abi}
-		if abi == s.ABI && !slices.Contains(names, name) {
-			f.Problem = "no file in " + s.Config + " names it: write the line \"driver " + name +
-				"\" into one, or set RDMAV_DRIVERS=" + name
-			if slices.Contains(names, name+"\r") {
-				f.Problem = "a file in " + s.Config + " names it with a line end of Windows, which libibverbs takes " +
-					"for a part of the name: sed -i 's/\\r$//' " + s.Config + "/*.driver"
-			}
+	beside := filepath.Dir(library)
+	for _, f := range append(glob(s.Dir), glob(beside)...) {
+		switch listed := slices.Contains(names, f.Name); {
+		case f.ABI != s.ABI:
+		case filepath.Dir(f.Path) != s.Dir:
+			f.Problem = "is beside libibverbs, which looks elsewhere (" + s.places() + "): set RDMAV_DRIVERS=" +
+				filepath.Join(beside, "lib"+f.Name)
+		case listed:
+		case slices.Contains(names, f.Name+"\r"):
+			f.Problem = "a file in " + s.Config + " names it with a line end of Windows, which libibverbs takes " +
+				"for a part of the name: sed -i 's/\\r$//' " + s.Config + "/*.driver"
+		default:
+			f.Problem = "no file in " + s.Config + " names it: write the line \"driver " + f.Name +
+				"\" into one, or set RDMAV_DRIVERS=" + f.Name
 		}
 		add(f)
-	}
-	if beside := filepath.Dir(library); beside != s.Dir {
-		for _, path := range glob(beside) {
-			name, abi := split(path)
-			f := File{Name: name, Path: path, ABI: abi}
-			if abi == s.ABI {
-				f.Problem = "is beside libibverbs, which looks elsewhere (" + s.places() + "): set RDMAV_DRIVERS=" +
-					filepath.Join(beside, "lib"+name)
-			}
-			add(f)
-		}
 	}
 	for _, f := range s.Files {
 		delete(missing, f.Name) // the file's problem is more helpful
@@ -218,30 +212,19 @@ func (s *Set) Fatal() error {
 // configuration that it was built with.
 func inspect(library string) (abi, dir, config string) {
 	b := []byte(read(library))
-	for rest := b; ; {
-		i := bytes.Index(rest, []byte("lib%s-rdmav"))
-		if i < 0 {
-			break
-		}
-		s := around(rest, i)
+	for s := range stringsWith(b, "lib%s-rdmav") {
 		pattern, tail, _ := strings.Cut(s, "lib%s-rdmav")
 		if n, ok := strings.CutSuffix(tail, ".so"); ok && isNumber(n) {
 			abi = n
-			if d := filepath.Clean(pattern); filepath.IsAbs(pattern) {
-				dir = d
+			if filepath.IsAbs(pattern) {
+				dir = filepath.Clean(pattern)
 			}
 		}
-		rest = rest[i+1:]
 	}
-	for rest := b; ; {
-		i := bytes.Index(rest, []byte("libibverbs.d\x00"))
-		if i < 0 {
-			break
-		}
-		if s := around(rest, i); filepath.IsAbs(s) {
+	for s := range stringsWith(b, "libibverbs.d\x00") {
+		if filepath.IsAbs(s) {
 			config = filepath.Clean(s)
 		}
-		rest = rest[i+1:]
 	}
 	if abi == "" {
 		abi = needed(library)
@@ -261,6 +244,18 @@ func needed(path string) string {
 			return n
 		}
 		b = rest
+	}
+}
+
+// stringsWith yields the C strings in b that contain part.
+func stringsWith(b []byte, part string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := 0; ; at++ {
+			i := bytes.Index(b[at:], []byte(part))
+			if at += i; i < 0 || !yield(around(b, at)) {
+				return
+			}
+		}
 	}
 }
 
@@ -285,15 +280,14 @@ func read(path string) string {
 }
 
 // glob lists the providers in a folder.
-func glob(dir string) []string {
+func glob(dir string) (files []File) {
 	entries, _ := os.ReadDir(dir)
-	var paths []string
 	for _, e := range entries {
-		if name, _ := split(e.Name()); name != "" {
-			paths = append(paths, filepath.Join(dir, e.Name()))
+		if name, abi := split(e.Name()); name != "" {
+			files = append(files, File{Name: name, Path: filepath.Join(dir, e.Name()), ABI: abi})
 		}
 	}
-	return paths
+	return files
 }
 
 // split splits libmlx5-rdmav34.so into "mlx5" and "34"; name is "" for other files.

@@ -1,14 +1,9 @@
-//go:build !pureverbs_native
-
 package cuda
 
 import (
-	"errors"
-	"runtime"
-	"strings"
 	"sync"
 
-	"github.com/ebitengine/purego"
+	"github.com/pureverbs/pureverbs/internal/ccall"
 )
 
 // names are where the library is looked for; tests have others.
@@ -26,7 +21,7 @@ var open = sync.OnceValues(search)
 func search() (*library, error) {
 	e := &LibraryError{}
 	for _, n := range names {
-		h, err := dlopen(n)
+		h, err := ccall.Open(n, 0)
 		if err == nil {
 			return &library{n, h}, nil
 		}
@@ -35,22 +30,9 @@ func search() (*library, error) {
 	return nil, e
 }
 
-func dlopen(name string) (uintptr, error) {
-	// The text of the error belongs to the thread.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	h, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
-	if err != nil {
-		return 0, errors.New(strings.TrimPrefix(err.Error(), name+": "))
-	}
-	return h, nil
-}
-
 // symbol returns the address of a function, which CUDA has since a release.
 func (l *library) symbol(name, since string) (uintptr, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	fn, err := purego.Dlsym(l.handle, name)
+	fn, err := ccall.Symbol(l.handle, name)
 	if err != nil || fn == 0 {
 		return 0, &SymbolError{l.name, name, since}
 	}
