@@ -8,22 +8,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `chat                    keeps the room
 chat -s HOST -n NAME    says the lines of its input, and prints what others say
-
 `
 
 var (
@@ -33,25 +30,7 @@ var (
 	name   = flag.String("n", "somebody", "`name` to speak under")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "chat:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	if *server == "" {

@@ -17,17 +17,15 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `kvcache            lends memory to any number of clients
 kvcache -s HOST    writes a cache into it
-
 `
 
 var (
@@ -38,25 +36,7 @@ var (
 	size   = flag.Int("S", 256<<10, "`bytes` of a layer")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "kvcache:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	if *server == "" {

@@ -16,20 +16,18 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `pubsub                             is the broker
 pubsub -s HOST -t TOPIC            prints the messages of a topic
 pubsub -s HOST -t TOPIC -m TEXT    publishes a message
-
 `
 
 var (
@@ -41,25 +39,7 @@ var (
 	count  = flag.Int("n", 0, "`number` of messages after which a subscriber ends (default never)")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "pubsub:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 // What a connection is for: its private data.
 const (
