@@ -54,23 +54,11 @@ func keep(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "the room is at %v\n", l.Addr())
 	r := room{members: make(map[*rdma.Conn]chan []byte)}
-	var members sync.WaitGroup
-	defer members.Wait()
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		members.Go(func() { r.hear(ctx, c) })
-	}
+	return frame.Serve(ctx, l.Accept, r.hear)
 }
 
 // hear forwards what a member says, until it leaves.
-func (r *room) hear(ctx context.Context, c *rdma.Conn) {
-	defer c.Close()
+func (r *room) hear(ctx context.Context, c *rdma.Conn) error {
 	queue := make(chan []byte, 100)
 	var sender sync.WaitGroup
 	sender.Go(func() {
@@ -94,6 +82,7 @@ func (r *room) hear(ctx context.Context, c *rdma.Conn) {
 	delete(r.members, c)
 	r.mu.Unlock()
 	close(queue)
+	return nil
 }
 
 // tell queues a line for all members but the one that said it. A member whose queue is full misses it.

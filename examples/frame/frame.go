@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/rdma"
@@ -36,5 +37,34 @@ func Main(synopsis string, run func(ctx context.Context, out io.Writer) error) {
 	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", strings.Fields(synopsis)[0], err)
 		os.Exit(1)
+	}
+}
+
+// connection is an *rdma.Conn or an *rdma.Stream.
+type connection[Addr any] interface {
+	io.Closer
+	RemoteAddr() Addr
+}
+
+// Serve serves the connections that accept returns, side by side, and closes each at its end. It prints what fails. It
+// returns nil when ctx ends, which is how a server is meant to end.
+func Serve[C connection[Addr], Addr any](ctx context.Context, accept func(context.Context) (C, error),
+	serve func(context.Context, C) error) error {
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	for {
+		c, err := accept(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		clients.Go(func() {
+			defer c.Close()
+			if err := serve(ctx, c); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
+			}
+		})
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/examples/frame"
@@ -77,23 +76,9 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
 	s := store{values: make(map[string][]byte)}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		clients.Go(func() {
-			defer c.Close()
-			if err := rdma.Serve(ctx, c, s.reply); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
-			}
-		})
-	}
+	return frame.Serve(ctx, l.Accept, func(ctx context.Context, c *rdma.Conn) error {
+		return rdma.Serve(ctx, c, s.reply)
+	})
 }
 
 func (s *store) reply(_ context.Context, m *rdma.Message) ([]byte, error) {

@@ -75,21 +75,7 @@ func decode(ctx context.Context, addr string, out io.Writer) error {
 	}
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		running.Go(func() {
-			defer c.Close()
-			if err := follow(ctx, c, out); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
-			}
-		})
-	}
+	return frame.Serve(ctx, l.Accept, func(ctx context.Context, c *rdma.Conn) error { return follow(ctx, c, out) })
 }
 
 // follow reports when a client's layers have arrived: each is in memory before its message, and a model

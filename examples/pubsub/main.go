@@ -15,7 +15,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -115,27 +114,12 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
 	b := broker{topics: make(map[string]map[*rdma.Conn]bool)}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		serveOne := b.keep
+	return frame.Serve(ctx, l.Accept, func(ctx context.Context, c *rdma.Conn) error {
 		if bytes.HasPrefix(c.Peer().PrivateData, []byte(publisher)) {
-			serveOne = func(ctx context.Context, c *rdma.Conn) error { return rdma.Serve(ctx, c, b.forward) }
+			return rdma.Serve(ctx, c, b.forward)
 		}
-		clients.Go(func() {
-			defer c.Close()
-			if err := serveOne(ctx, c); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
-			}
-		})
-	}
+		return b.keep(ctx, c)
+	})
 }
 
 // keep keeps a subscriber until it leaves.

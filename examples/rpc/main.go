@@ -13,7 +13,6 @@ import (
 	"math"
 	"net"
 	"net/rpc"
-	"sync"
 
 	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
@@ -63,21 +62,11 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	if err := srv.Register(Arith{}); err != nil {
 		return err
 	}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		s, err := l.AcceptStream(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		clients.Go(func() {
-			defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-			srv.ServeConn(s) // it closes s
-		})
-	}
+	return frame.Serve(ctx, l.AcceptStream, func(ctx context.Context, s *rdma.Stream) error {
+		defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+		srv.ServeConn(s) // it closes s
+		return nil
+	})
 }
 
 // Arith has the methods that the server offers.

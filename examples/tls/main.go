@@ -17,7 +17,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/examples/frame"
@@ -58,25 +57,13 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
 	conf := &tls.Config{Certificates: []tls.Certificate{cert}}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		s, err := l.AcceptStream(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		clients.Go(func() {
-			c := tls.Server(s, conf)
-			defer c.Close()
-			defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-			if _, err := io.Copy(c, c); err != nil && ctx.Err() == nil { // the handshake too
-				fmt.Fprintf(os.Stderr, "%v: %v\n", s.RemoteAddr(), err)
-			}
-		})
-	}
+	return frame.Serve(ctx, l.AcceptStream, func(ctx context.Context, s *rdma.Stream) error {
+		c := tls.Server(s, conf)
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+		_, err := io.Copy(c, c) // the handshake too
+		return err
+	})
 }
 
 func call(ctx context.Context, host, port string, out io.Writer) error {
