@@ -8,22 +8,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `chat                    keeps the room
 chat -s HOST -n NAME    says the lines of its input, and prints what others say
-
 `
 
 var (
@@ -33,25 +30,7 @@ var (
 	name   = flag.String("n", "somebody", "`name` to speak under")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "chat:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	if *server == "" {
@@ -75,23 +54,11 @@ func keep(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "the room is at %v\n", l.Addr())
 	r := room{members: make(map[*rdma.Conn]chan []byte)}
-	var members sync.WaitGroup
-	defer members.Wait()
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		members.Go(func() { r.hear(ctx, c) })
-	}
+	return frame.Serve(ctx, l.Accept, r.hear)
 }
 
 // hear forwards what a member says, until it leaves.
-func (r *room) hear(ctx context.Context, c *rdma.Conn) {
-	defer c.Close()
+func (r *room) hear(ctx context.Context, c *rdma.Conn) error {
 	queue := make(chan []byte, 100)
 	var sender sync.WaitGroup
 	sender.Go(func() {
@@ -115,6 +82,7 @@ func (r *room) hear(ctx context.Context, c *rdma.Conn) {
 	delete(r.members, c)
 	r.mu.Unlock()
 	close(queue)
+	return nil
 }
 
 // tell queues a line for all members but the one that said it. A member whose queue is full misses it.

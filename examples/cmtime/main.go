@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { program.Main("cmtime", os.Args[1:], parse, run) }
+func main() { program.Main("cmtime", parse, run) }
 
 type options struct {
 	program.Ends
@@ -30,8 +29,7 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	f := program.NewFlags("cmtime [options]\ncmtime -s HOST [options]\n")
-	o.Ends.Flags(f, "7471")
+	f := o.NewFlags("cmtime", "7471")
 	f.Int(&o.connections, "connections", "c", 100, 1, 1<<20, "`number` of connections of a client")
 	return o, f.Parse(args, 0)
 }

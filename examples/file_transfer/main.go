@@ -14,15 +14,13 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `file_transfer -o COPY            waits for a peer, and writes what it sends
 file_transfer -s HOST -f FILE    sends FILE to it
-
 `
 
 var (
@@ -33,25 +31,7 @@ var (
 	output = flag.String("o", "", "`file` to write")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "file_transfer:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 func run(ctx context.Context, out io.Writer) (err error) {
 	sum := sha256.New()

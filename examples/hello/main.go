@@ -13,11 +13,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -29,26 +27,13 @@ var (
 	limit  = flag.Duration("timeout", 30*time.Second, "longest `time` without a message")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), "hello\nhello -s HOST\n\n")
-		flag.PrintDefaults()
+func main() { frame.Main("hello\nhello -s HOST\n", run) }
+
+func run(ctx context.Context, out io.Writer) error {
+	if *server == "" {
+		return serve(ctx, out)
 	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	run := serve
-	if *server != "" {
-		run = call
-	}
-	if err := run(ctx, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "hello:", err)
-		os.Exit(1)
-	}
+	return call(ctx, out)
 }
 
 // Messages have this size on both sides.

@@ -14,11 +14,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
@@ -26,7 +24,6 @@ const synopsis = `kv                            serves any number of clients
 kv -s HOST -k KEY -v VALUE    sets a key
 kv -s HOST -k KEY             prints its value
 kv -s HOST -c 100 -C 1000     sets and gets 1000 keys with each of 100 clients
-
 `
 
 var (
@@ -39,25 +36,7 @@ var (
 	count   = flag.Int("C", 1000, "`number` of keys of each client, without -k")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "kv:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	addr := net.JoinHostPort(*server, *port)
@@ -97,23 +76,9 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
 	s := store{values: make(map[string][]byte)}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		clients.Go(func() {
-			defer c.Close()
-			if err := rdma.Serve(ctx, c, s.reply); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
-			}
-		})
-	}
+	return frame.Serve(ctx, l.Accept, func(ctx context.Context, c *rdma.Conn) error {
+		return rdma.Serve(ctx, c, s.reply)
+	})
 }
 
 func (s *store) reply(_ context.Context, m *rdma.Message) ([]byte, error) {

@@ -17,17 +17,15 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `kvcache            lends memory to any number of clients
 kvcache -s HOST    writes a cache into it
-
 `
 
 var (
@@ -38,25 +36,7 @@ var (
 	size   = flag.Int("S", 256<<10, "`bytes` of a layer")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "kvcache:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	if *server == "" {
@@ -95,21 +75,7 @@ func decode(ctx context.Context, addr string, out io.Writer) error {
 	}
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		running.Go(func() {
-			defer c.Close()
-			if err := follow(ctx, c, out); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
-			}
-		})
-	}
+	return frame.Serve(ctx, l.Accept, func(ctx context.Context, c *rdma.Conn) error { return follow(ctx, c, out) })
 }
 
 // follow reports when a client's layers have arrived: each is in memory before its message, and a model

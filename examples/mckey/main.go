@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/pureverbs/pureverbs/examples/program"
@@ -18,7 +17,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { program.Main("mckey", os.Args[1:], parse, run) }
+func main() { program.Main("mckey", parse, run) }
 
 type options struct {
 	program.Messages

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ xsrq     reliable, which processes share (XRC)           ibv_xsrq_pingpong
 
 `
 
-func main() { program.Main("pingpong", os.Args[1:], parse, run) }
+func main() { program.Main("pingpong", parse, run) }
 
 func run(r *program.Run, o *options) {
 	if o.kind == "xsrq" {

@@ -23,9 +23,10 @@ import (
 
 // Main is the main function of a program. An interrupt ends the context of run. The exit status is 2 if the arguments
 // are wrong, and 1 if run fails. Errors begin with the last word of the command.
-func Main[O any](command string, args []string, parse func([]string) (O, error), run func(*Run, O)) {
-	name := command[strings.LastIndex(command, " ")+1:]
-	o, err := parse(args)
+func Main[O any](command string, parse func([]string) (O, error), run func(*Run, O)) {
+	words := strings.Fields(command)
+	name := words[len(words)-1]
+	o, err := parse(os.Args[len(words):])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n%s -h lists the options\n", name, err, command)
 		os.Exit(2)
@@ -174,6 +175,12 @@ func (f *Flags) Parse(args []string, mostArgs int) error {
 	return err
 }
 
+// Text returns the text in front of the first zero byte.
+func Text(b []byte) string {
+	text, _, _ := strings.Cut(string(b), "\x00")
+	return text
+}
+
 // Within returns an error if the number of a flag is out of its limits.
 func Within(flag string, n, least, most int) error {
 	return Want(n >= least && n <= most, "%s %d: want %d to %d", flag, n, least, most)
@@ -182,10 +189,12 @@ func Within(flag string, n, least, most int) error {
 // Ends are the addresses of both ends. Without Server this side is the server.
 type Ends struct{ Server, Bind, Port string }
 
-// Flags adds -s, -b and -p.
-func (e *Ends) Flags(f *Flags, port string) {
+// NewFlags returns -s, -b and -p.
+func (e *Ends) NewFlags(command, port string) *Flags {
+	f := NewFlags(command + " [options]\n" + command + " -s HOST [options]\n")
 	f.StringVarP(&e.Server, "server", "s", "", "`address` of the server (default: be the server)")
 	e.LocalFlags(f, port)
+	return f
 }
 
 // LocalFlags adds -b and -p.

@@ -3,12 +3,9 @@ package program
 import (
 	"context"
 	"fmt"
-	"net"
-	"sync"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // Timeout is how long a program waits for its peer. As an error it reports that nothing came.
@@ -190,74 +187,4 @@ func (x *Exchange) Finish(ctx context.Context, sent, received int) {
 		}
 		x.received++
 	}
-}
-
-// Both has all queue pairs send their messages and receive as many, on the one side first, and reports that.
-func (m *Messages) Both(r *Run, all []*Exchange, first bool) {
-	for _, x := range all {
-		if !first {
-			x.Finish(r, 0, m.Count)
-		}
-		x.Send()
-	}
-	for _, x := range all {
-		x.Finish(r, m.Count, m.Count)
-	}
-	fmt.Fprintf(r, "%d %ss sent and as many received%s\n", len(all)*m.Count, m.Kind, Checked(m.Verify))
-}
-
-// Resolving is how long an address or a route may take.
-const Resolving = 2 * time.Second
-
-// Listen listens at the address of the server, and says so.
-func (e *Ends) Listen(r *Run, opt *rdmacm.Options) *rdmacm.Listener {
-	l := Keep(r, Must(rdmacm.Listen(r, net.JoinHostPort(e.Bind, e.Port), opt)))
-	fmt.Fprintf(r, "listening on %v\n", l.Addr())
-	return l
-}
-
-// Serve serves the clients of l side by side. It ends when it is interrupted, as intended. It prints what fails.
-func Serve(r *Run, l *rdmacm.Listener, serve func(*Run, *rdmacm.Request)) {
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	ctx, cancel := context.WithCancel(r)
-	defer cancel()
-	r.Serves = true
-	for {
-		request := Must(l.Next(ctx))
-		clients.Go(func() {
-			err := Do(ctx, r, func(r *Run) { serve(r, request) })
-			if err != nil && ctx.Err() == nil {
-				fmt.Fprintf(r, "%v: %v\n", request.RemoteAddr(), err)
-			}
-		})
-	}
-}
-
-// Events are those of one channel.
-type Events struct {
-	*rdmacm.EventChannel
-	handle func(*rdmacm.Event)
-	seen   map[rdmacm.EventType]int
-}
-
-// NewEvents makes a channel. handle gets its events, those that report an error also.
-func NewEvents(r *Run, handle func(*rdmacm.Event)) *Events {
-	return Keep(r, &Events{Must(rdmacm.NewEventChannel()), handle, map[rdmacm.EventType]int{}})
-}
-
-// Until waits until n events of a type have come since the beginning. It returns the last one that has.
-func (e *Events) Until(ctx context.Context, n int, last rdmacm.EventType) (ev *rdmacm.Event) {
-	next := func() {
-		ev = Must(e.Event(ctx))
-		defer Doing("%v", ev.Type)
-		if ev.Type != rdmacm.EventTimewaitExit && ev.Type != rdmacm.EventAddrChange {
-			e.handle(ev)
-		}
-		e.seen[ev.Type]++
-	}
-	for e.seen[last] < n {
-		next()
-	}
-	return ev
 }

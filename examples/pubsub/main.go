@@ -15,21 +15,18 @@ import (
 	"io"
 	"maps"
 	"net"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `pubsub                             is the broker
 pubsub -s HOST -t TOPIC            prints the messages of a topic
 pubsub -s HOST -t TOPIC -m TEXT    publishes a message
-
 `
 
 var (
@@ -41,25 +38,7 @@ var (
 	count  = flag.Int("n", 0, "`number` of messages after which a subscriber ends (default never)")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "pubsub:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 // What a connection is for: its private data.
 const (
@@ -135,27 +114,12 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
 	b := broker{topics: make(map[string]map[*rdma.Conn]bool)}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		c, err := l.Accept(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		serveOne := b.keep
+	return frame.Serve(ctx, l.Accept, func(ctx context.Context, c *rdma.Conn) error {
 		if bytes.HasPrefix(c.Peer().PrivateData, []byte(publisher)) {
-			serveOne = func(ctx context.Context, c *rdma.Conn) error { return rdma.Serve(ctx, c, b.forward) }
+			return rdma.Serve(ctx, c, b.forward)
 		}
-		clients.Go(func() {
-			defer c.Close()
-			if err := serveOne(ctx, c); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
-			}
-		})
-	}
+		return b.keep(ctx, c)
+	})
 }
 
 // keep keeps a subscriber until it leaves.

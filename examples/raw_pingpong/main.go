@@ -14,13 +14,12 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"os"
 
 	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-func main() { program.Main("raw_pingpong", os.Args[1:], parse, play) }
+func main() { program.Main("raw_pingpong", parse, play) }
 
 type options struct {
 	device         string

@@ -7,24 +7,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/rpc"
-	"os"
-	"os/signal"
-	"sync"
-	"syscall"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `rpc                      serves any number of clients
 rpc -s HOST -a 6 -b 7    has the server multiply
-
 `
 
 var (
@@ -35,25 +30,7 @@ var (
 	second = flag.Int("b", 7, "second `factor`")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "rpc:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	if *server == "" {
@@ -85,21 +62,11 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	if err := srv.Register(Arith{}); err != nil {
 		return err
 	}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		s, err := l.AcceptStream(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		clients.Go(func() {
-			defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-			srv.ServeConn(s) // it closes s
-		})
-	}
+	return frame.Serve(ctx, l.AcceptStream, func(ctx context.Context, s *rdma.Stream) error {
+		defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+		srv.ServeConn(s) // it closes s
+		return nil
+	})
 }
 
 // Arith has the methods that the server offers.

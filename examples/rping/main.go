@@ -17,7 +17,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -25,14 +24,13 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"os"
 
 	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { program.Main("rping", os.Args[1:], parse, run) }
+func main() { program.Main("rping", parse, run) }
 
 type options struct {
 	server, client  bool
@@ -66,18 +64,14 @@ func parse(args []string) (*options, error) {
 
 func run(r *program.Run, o *options) {
 	if o.client {
-		(&session{Run: r, o: o}).pings()
+		client(r, o)
 		return
 	}
 	l := o.at.Listen(r, nil)
 	serve := func(r *program.Run, request *rdmacm.Request) {
 		s := &session{Run: r, o: o}
 		program.Keep(r, program.Must(request.Accept(r, s.options())))
-		n := 0
-		for s.reply(n) {
-			n++
-		}
-		s.report(n)
+		s.play(s.reply)
 	}
 	if o.persistent {
 		program.Serve(r, l, serve)
@@ -86,21 +80,13 @@ func run(r *program.Run, o *options) {
 	}
 }
 
-// pings is the whole of a client.
-func (s *session) pings() {
+func client(r *program.Run, o *options) {
+	s := &session{Run: r, o: o}
 	opt := s.options()
-	opt.LocalAddr = s.o.source
-	c := program.Keep(s, program.Must(rdmacm.Dial(s, net.JoinHostPort(s.o.at.Bind, s.o.at.Port), opt)))
-	n := 0
-	for ; s.o.count == 0 || n < s.o.count; n++ {
-		err := s.ping(n)
-		if s.o.count == 0 && s.Err() != nil {
-			break // interrupted, as intended
-		}
-		program.Check(err)
-	}
-	s.report(n)
-	ctx, cancel := s.o.timeout.Context(context.WithoutCancel(s))
+	opt.LocalAddr = o.source
+	c := program.Keep(r, program.Must(rdmacm.Dial(r, net.JoinHostPort(o.at.Bind, o.at.Port), opt)))
+	s.play(s.ping)
+	ctx, cancel := o.timeout.Context(context.WithoutCancel(r))
 	defer cancel()
 	program.Check(c.Shutdown(ctx))
 }
@@ -144,14 +130,17 @@ func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	return nil
 }
 
-// expect posts the receive for the next message.
-func (s *session) expect() {
-	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
+// play plays rounds until a client has all that it wants, or one reports that there are no more.
+func (s *session) play(round func(n int) bool) {
+	n := 0
+	for (s.o.server || s.o.count == 0 || n < s.o.count) && round(n) {
+		n++
+	}
+	fmt.Fprintf(s, "%d pings%s\n", n, program.Checked(s.o.verify))
 }
 
-// ping is one round of the client.
-func (s *session) ping(n int) (err error) {
-	defer program.Catch(&err)
+// ping is one round of the client. Without -C it is interrupted in the end.
+func (s *session) ping(n int) bool {
 	defer program.Doing("ping %d", n)
 	size := s.o.size
 	source, sink := s.data.Bytes()[:size], s.data.Bytes()[size:]
@@ -159,13 +148,17 @@ func (s *session) ping(n int) (err error) {
 	clear(sink)
 	for _, at := range []uint64{0, uint64(size)} { // it reads from the first and writes to the second
 		s.tell(region{s.data.Addr() + at, s.data.RKey(), uint32(size)})
-		program.Must(s.message())
+		_, err := s.message()
+		if s.o.count == 0 && s.Err() != nil {
+			return false
+		}
+		program.Check(err)
 	}
 	s.check("", sink, n)
-	return nil
+	return true
 }
 
-// reply is one round of the server. It reports whether there was one: a client may disconnect instead.
+// reply is one round of the server. A client may disconnect instead.
 func (s *session) reply(n int) bool {
 	defer program.Doing("ping %d", n)
 	source, err := s.message()
@@ -178,10 +171,25 @@ func (s *session) reply(n int) bool {
 	s.check("server ", got, n)
 	s.tell(region{}) // go ahead; the content is ignored
 	sink := program.Must(s.message())
-	sink.Size = min(sink.Size, uint32(len(text(got)))+1) // with its zero byte
+	sink.Size = min(sink.Size, uint32(len(program.Text(got)))+1) // with its zero byte
 	s.rdma(ibv.OpWrite, ibv.WCWrite, sink)
 	s.tell(region{})
 	return true
+}
+
+// check checks a ping with -V, and shows it with -v.
+func (s *session) check(whose string, b []byte, n int) {
+	if s.o.verify {
+		program.Check(verify(b, n))
+	}
+	if s.o.verbose {
+		fmt.Fprintf(s, "%sping data: %s\n", whose, program.Text(b))
+	}
+}
+
+// expect posts the receive for the next message.
+func (s *session) expect() {
+	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
 }
 
 // tell sends a message. It does not wait: the peer's next one can only come after this one has arrived.
@@ -228,21 +236,6 @@ func (s *session) wait(kind ibv.WCOpcode) ibv.WC {
 		}
 	}
 }
-
-// text returns the bytes before the first zero byte.
-func text(b []byte) []byte { return bytes.SplitN(b, []byte{0}, 2)[0] }
-
-// check checks a ping with -V, and shows it with -v.
-func (s *session) check(whose string, b []byte, n int) {
-	if s.o.verify {
-		program.Check(verify(b, n))
-	}
-	if s.o.verbose {
-		fmt.Fprintf(s, "%sping data: %s\n", whose, text(b))
-	}
-}
-
-func (s *session) report(n int) { fmt.Fprintf(s, "%d pings%s\n", n, program.Checked(s.o.verify)) }
 
 // Sizes of a ping that the stock rping accepts.
 const (

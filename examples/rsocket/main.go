@@ -9,7 +9,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -30,12 +29,13 @@ With -h each of them lists its options.
 `
 
 func main() {
-	name, args := "", os.Args[1:]
-	if len(args) > 0 && programs[args[0]] != nil {
-		name, args = args[0], args[1:]
+	command, name := "rsocket", ""
+	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
+		name = os.Args[1]
+		command += " " + name
 	}
 	parse := func(args []string) (*options, error) { return parse(name, args) }
-	program.Main(strings.TrimSpace("rsocket "+name), args, parse, programs[name])
+	program.Main(command, parse, programs[name])
 }
 
 // options are those of all four programs.
@@ -56,29 +56,28 @@ func parse(name string, args []string) (*options, error) {
 		_ = program.NewFlags(synopsis).Parse(args, len(args))
 		return nil, errors.New("want rstream, riostream, rcopy or udpong")
 	}
-	forms, mostArgs := fmt.Sprintf("rsocket %s [options]\nrsocket %[1]s -s HOST [options]\n", name), 0
-	if name == "rcopy" {
-		forms, mostArgs = "rsocket rcopy -d DIRECTORY [options]\nrsocket rcopy FILE HOST[:NAME] [options]\n", 2
-	}
-	f := program.NewFlags(forms)
-	f.Int(&o.buffer, "buffer", "B", 512<<10, 0, 1<<30, "`bytes` of the buffers for sending and for receiving")
-	f.Timeout(&o.timeout, "longest `time` without a reply")
+	var f *program.Flags
+	mostArgs := 0
 	switch name {
 	case "rcopy":
+		mostArgs = 2
+		f = program.NewFlags("rsocket rcopy -d DIRECTORY [options]\nrsocket rcopy FILE HOST[:NAME] [options]\n")
 		o.LocalFlags(f, "7427")
 		f.StringVarP(&o.directory, "directory", "d", ".", "where a server writes")
 	case "udpong":
-		o.Ends.Flags(f, "7174")
+		f = o.NewFlags("rsocket udpong", "7174")
 		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of datagrams of a client")
 		f.Int(&o.size, "size", "S", 1000, control, largest, "`bytes` in a datagram of a client")
 		o.words(f, "async", "echo", "nonblocking")
 	default:
-		o.Ends.Flags(f, "7471")
+		f = o.NewFlags("rsocket "+name, "7471")
 		f.Int(&o.iterations, "iterations", "I", 1, 1, math.MaxInt32, "`number` of times, the same on both sides")
 		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of transfers each time, the same on both sides")
 		f.Int(&o.size, "size", "S", 1000, 1, 1<<30, "`bytes` in a transfer, the same on both sides")
 		o.words(f, "async", "blocking", "nonblocking", "verify")
 	}
+	f.Int(&o.buffer, "buffer", "B", 512<<10, 0, 1<<30, "`bytes` of the buffers for sending and for receiving")
+	f.Timeout(&o.timeout, "longest `time` without a reply")
 	err := f.Parse(args, mostArgs)
 	if err == nil && f.NArg() > 0 {
 		err = o.files(f.Args())

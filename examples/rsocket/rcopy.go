@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -72,16 +71,16 @@ func sendFile(r *program.Run, o *options) {
 	program.Ensure(info.Mode().IsRegular(), "%s is not a regular file", o.source)
 	s := dial(r, o)
 	defer program.Doing("%s", o.dest)
-	(&command{header{Kind: openFile, Data: uint32(info.Mode().Perm())}, name(o.dest)}).write(s)
+	command{Kind: openFile, Data: uint32(info.Mode().Perm())}.send(s, name(o.dest))
 	result(s, openFile)
 	start := time.Now()
-	(&command{header{Kind: writeFile}, size(info.Size())}).write(s)
+	command{Kind: writeFile}.send(s, size(info.Size()))
 	n, err := io.CopyN(s, f, info.Size())
 	program.Ensure(err != io.EOF, "the file became shorter")
 	program.Check(err)
 	result(s, writeFile) // all is there
 	took := max(time.Since(start).Seconds(), 1e-9)
-	(&command{header{Kind: closeFile}, nil}).write(s)
+	command{Kind: closeFile}.send(s, nil)
 	result(s, closeFile)
 	fmt.Fprintf(r, "%d bytes in %.3f s: %.2f Gb/s\n", n, took, float64(n)*8/took/1e9)
 }
@@ -101,40 +100,20 @@ func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
 
 // receiveFile does what a client asks for a file: open, write and close it.
 func receiveFile(s io.ReadWriter, root *os.Root, out io.Writer) {
-	c := next(s, openFile)
-	f, failed := root.OpenFile(c.text(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.Data).Perm())
+	c, path := next(s, openFile)
+	f, failed := root.OpenFile(program.Text(path), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.Data).Perm())
 	c.reply(s, failed)
 	defer f.Close() // after a failure
-	c = next(s, writeFile)
-	if len(c.rest) != 8 || c.number() < 0 {
+	c, b := next(s, writeFile)
+	var size int64
+	if _, err := binary.Decode(b, binary.NativeEndian, &size); err != nil || size < 0 {
 		c.reply(s, errOrder)
 	}
-	n, failed := store(f, s, c.number())
-	fmt.Fprintf(out, "%q: %d bytes of %d\n", f.Name(), n, c.number())
+	n, failed := store(f, s, size)
+	fmt.Fprintf(out, "%q: %d bytes of %d\n", f.Name(), n, size)
 	c.reply(s, failed)
-	next(s, closeFile).reply(s, f.Close())
-}
-
-// next reads a command, which must be of this kind.
-func next(s io.ReadWriter, kind byte) *command {
-	c := read(s)
-	if c.Kind != kind {
-		c.reply(s, errOrder)
-	}
-	return c
-}
-
-// reply replies to a command: with the errno of what failed, or that of an invalid argument. It ends if something has.
-func (c *command) reply(w io.Writer, failed error) {
-	var errno syscall.Errno
-	if failed != nil && !errors.As(failed, &errno) {
-		errno = syscall.EINVAL
-	}
-	(&command{header{Kind: c.Kind | answered, Data: uint32(errno), ID: c.ID}, nil}).write(w)
-	if e := (*fs.PathError)(nil); errors.As(failed, &e) {
-		failed = fmt.Errorf("%s %q: %w", e.Op, e.Path, e.Err) // a terminal might obey a name
-	}
-	program.Check(failed)
+	c, _ = next(s, closeFile)
+	c.reply(s, f.Close())
 }
 
 // store writes a file of that size. It reads all of it in any case, because the client reads no reply before it has
@@ -163,20 +142,20 @@ const (
 	longestName = 4096
 )
 
-// header begins a command or a reply, in the byte order of the hosts.
-type header struct {
+// command is the header of a command or a reply, in the byte order of the hosts.
+type command struct {
 	Version byte // 0
 	Kind    byte
-	Length  uint16 // of the header and the rest
+	Length  uint16 // of the header and what follows
 	Data    uint32
 	ID      uint64 // which the reply brings back
 }
 
-// command is a command or a reply.
-type command struct {
-	header
-	rest []byte
-}
+// name returns what follows openFile: a multiple of eight bytes, at least one of them zero.
+func name(s string) []byte { return append([]byte(s), make([]byte, 8-len(s)%8)...) }
+
+// size returns what follows writeFile.
+func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(n)) }
 
 var errOrder = errors.New("a command that is unknown, or out of order")
 
@@ -191,40 +170,49 @@ func (e *MessageError) Error() string {
 		e.Version, e.Length, headerSize, headerSize+longestName+8)
 }
 
-// read reads a command, or a reply.
-func read(r io.Reader) *command {
-	c := &command{}
-	program.Check(binary.Read(r, binary.NativeEndian, &c.header))
+// read reads a command or a reply, and what follows it.
+func read(r io.Reader) (c command, rest []byte) {
+	program.Check(binary.Read(r, binary.NativeEndian, &c))
 	if c.Version != 0 || c.Length < headerSize || c.Length > headerSize+longestName+8 {
 		program.Check(&MessageError{c.Version, c.Length})
 	}
-	c.rest = make([]byte, c.Length-headerSize)
-	program.Must(io.ReadFull(r, c.rest))
-	return c
+	rest = make([]byte, c.Length-headerSize)
+	program.Must(io.ReadFull(r, rest))
+	return c, rest
 }
 
-// write sends a command, or a reply.
-func (c *command) write(w io.Writer) {
-	c.Length = uint16(headerSize + len(c.rest))
-	b := program.Must(binary.Append(nil, binary.NativeEndian, c.header))
-	program.Must(w.Write(append(b, c.rest...)))
+// send sends a command or a reply, and what follows it.
+func (c command) send(w io.Writer, rest []byte) {
+	c.Length = uint16(headerSize + len(rest))
+	b := program.Must(binary.Append(nil, binary.NativeEndian, c))
+	program.Must(w.Write(append(b, rest...)))
 }
-
-// text is the rest as a name, which a zero byte ends.
-func (c *command) text() string { return string(bytes.SplitN(c.rest, []byte{0}, 2)[0]) }
-
-// number is the rest as a size.
-func (c *command) number() int64 { return int64(binary.NativeEndian.Uint64(c.rest)) }
-
-// name makes the rest of openFile: a multiple of eight bytes, at least one of them zero.
-func name(s string) []byte { return append([]byte(s), make([]byte, 8-len(s)%8)...) }
-
-// size makes the rest of writeFile.
-func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(n)) }
 
 // result waits for the reply to a command.
 func result(r io.Reader, kind byte) {
-	c := read(r)
+	c, _ := read(r)
 	program.Ensure(c.Kind == kind|answered, "a reply to command %#x, want one to %#x", c.Kind&^answered, kind)
 	program.Ensure(c.Data == 0, "the server says: %w", syscall.Errno(c.Data))
+}
+
+// next reads a command, which must be of this kind.
+func next(s io.ReadWriter, kind byte) (command, []byte) {
+	c, rest := read(s)
+	if c.Kind != kind {
+		c.reply(s, errOrder)
+	}
+	return c, rest
+}
+
+// reply replies to a command: with the errno of what failed, or that of an invalid argument. It ends if something has.
+func (c command) reply(w io.Writer, failed error) {
+	var errno syscall.Errno
+	if failed != nil && !errors.As(failed, &errno) {
+		errno = syscall.EINVAL
+	}
+	command{Kind: c.Kind | answered, Data: uint32(errno), ID: c.ID}.send(w, nil)
+	if e := (*fs.PathError)(nil); errors.As(failed, &e) {
+		failed = fmt.Errorf("%s %q: %w", e.Op, e.Path, e.Err) // a terminal might obey a name
+	}
+	program.Check(failed)
 }

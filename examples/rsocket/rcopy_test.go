@@ -52,46 +52,43 @@ func TestReceive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	raw := func(version, kind byte, length int) []byte {
+	raw := func(version, kind byte, length int) string {
 		b := make([]byte, headerSize)
 		b[0], b[1] = version, kind
 		binary.NativeEndian.PutUint16(b[2:], uint16(length))
-		return b
+		return string(b)
 	}
-	say := func(commands ...*command) []byte {
+	say := func(c command, rest []byte) string {
 		var b bytes.Buffer
-		for _, c := range commands {
-			c.write(&b)
-		}
-		return b.Bytes()
+		c.send(&b, rest)
+		return b.String()
 	}
-	open := &command{header{Kind: openFile, Data: 0o600}, name("a")}
-	escape := &command{header{Kind: openFile, Data: 0o600}, name("\x1b[2J")}
-	write := &command{header{Kind: writeFile}, size(3)}
+	openNamed := func(s string) string { return say(command{Kind: openFile, Data: 0o600}, name(s)) }
+	open, write := openNamed("a"), say(command{Kind: writeFile}, size(3))
 	for _, tt := range []struct {
 		name  string
-		says  []byte
+		says  string
 		want  error
 		errno syscall.Errno // of the last reply
 	}{
-		{"nothing", nil, nil, 0},
-		{"a file", append(say(open, write), "abc"...), nil, 0},
+		{"nothing", "", nil, 0},
+		{"a file", open + write + "abc", nil, 0},
 		{"another version", raw(1, openFile, headerSize), &MessageError{1, headerSize}, 0},
 		{"too short", raw(0, openFile, 3), &MessageError{0, 3}, 0},
 		{"too long", raw(0, openFile, 9999), &MessageError{0, 9999}, 0},
-		{"unknown", say(&command{header{Kind: 9}, nil}), errOrder, syscall.EINVAL},
-		{"no file", say(write), errOrder, syscall.EINVAL},
-		{"two files", say(open, open), errOrder, syscall.EINVAL},
-		{"negative size", say(open, &command{header{Kind: writeFile}, size(-1)}), errOrder, syscall.EINVAL},
-		{"no size", say(open, &command{header{Kind: writeFile}, nil}), errOrder, syscall.EINVAL},
-		{"too few bytes", append(say(open, write), "ab"...), io.ErrUnexpectedEOF, syscall.EINVAL},
-		{"elsewhere", say(&command{header{Kind: openFile}, name("../a")}), nil, syscall.EINVAL},
-		{"an escape", append(say(escape, write), "abc"...), nil, 0},
-		{"an escape nowhere", say(&command{header{Kind: openFile}, name("b/\x1b[2J")}), syscall.ENOENT, syscall.ENOENT},
-		{"nowhere", say(&command{header{Kind: openFile}, name("b/a")}), syscall.ENOENT, syscall.ENOENT},
+		{"unknown", say(command{Kind: 9}, nil), errOrder, syscall.EINVAL},
+		{"no file", write, errOrder, syscall.EINVAL},
+		{"two files", open + open, errOrder, syscall.EINVAL},
+		{"negative size", open + say(command{Kind: writeFile}, size(-1)), errOrder, syscall.EINVAL},
+		{"no size", open + say(command{Kind: writeFile}, nil), errOrder, syscall.EINVAL},
+		{"too few bytes", open + write + "ab", io.ErrUnexpectedEOF, syscall.EINVAL},
+		{"elsewhere", openNamed("../a"), nil, syscall.EINVAL},
+		{"an escape", openNamed("\x1b[2J") + write + "abc", nil, 0},
+		{"an escape nowhere", openNamed("b/\x1b[2J"), syscall.ENOENT, syscall.ENOENT},
+		{"nowhere", openNamed("b/a"), syscall.ENOENT, syscall.ENOENT},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &conn{Reader: bytes.NewReader(tt.says)}
+			c := &conn{Reader: strings.NewReader(tt.says)}
 			var out bytes.Buffer
 			err := receive(c, root, &out)
 			if text := fmt.Sprint(&out, err); strings.Contains(text, "\x1b") {

@@ -11,24 +11,20 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"os"
-	"os/signal"
-	"sync"
-	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
 const synopsis = `tls -c FILE                    writes its certificate to FILE, and sends back what clients say
 tls -s HOST -c FILE -m TEXT    sends TEXT, and prints the reply
-
 `
 
 var (
@@ -39,25 +35,7 @@ var (
 	message = flag.String("m", "hello", "`text` to send")
 )
 
-func main() {
-	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), synopsis)
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Stdout)
-	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
-	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
-		fmt.Fprintln(os.Stderr, "tls:", err)
-		os.Exit(1)
-	}
-}
+func main() { frame.Main(synopsis, run) }
 
 func run(ctx context.Context, out io.Writer) error {
 	if *server == "" {
@@ -79,25 +57,13 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
 	conf := &tls.Config{Certificates: []tls.Certificate{cert}}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		s, err := l.AcceptStream(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as intended
-		}
-		if err != nil {
-			return err
-		}
-		clients.Go(func() {
-			c := tls.Server(s, conf)
-			defer c.Close()
-			defer context.AfterFunc(ctx, func() { _ = s.Close() })()
-			if _, err := io.Copy(c, c); err != nil && ctx.Err() == nil { // the handshake too
-				fmt.Fprintf(os.Stderr, "%v: %v\n", s.RemoteAddr(), err)
-			}
-		})
-	}
+	return frame.Serve(ctx, l.AcceptStream, func(ctx context.Context, s *rdma.Stream) error {
+		c := tls.Server(s, conf)
+		defer c.Close()
+		defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+		_, err := io.Copy(c, c) // the handshake too
+		return err
+	})
 }
 
 func call(ctx context.Context, host, port string, out io.Writer) error {

@@ -14,7 +14,7 @@ import (
 // repository is the root of this module.
 var repository = filepath.Join("..", "..")
 
-// folders returns the names of the examples. Folder program has what some of them share.
+// folders returns the names of the examples. Folders program and frame have what they share.
 func folders(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(repository, "examples"))
@@ -23,7 +23,7 @@ func folders(t *testing.T) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() && e.Name() != "program" {
+		if e.IsDir() && e.Name() != "program" && e.Name() != "frame" {
 			names = append(names, e.Name())
 		}
 	}

@@ -249,7 +249,7 @@ func (in *instr[W]) successors(at int) []int {
 
 func (in *instr[W]) writes() []int {
 	switch in.kind {
-	case move, binary, unary, field:
+	case move, binary, field:
 		return []int{in.dst}
 	case call:
 		return in.outs
@@ -267,7 +267,7 @@ func (in *instr[W]) writes() []int {
 
 func (in *instr[W]) reads() []int {
 	switch in.kind {
-	case move, unary, field, branch, closes:
+	case move, field, branch, closes:
 		return []int{in.a}
 	case binary:
 		return []int{in.a, in.b}

@@ -89,10 +89,6 @@ func (f *frame[W]) unary(x *ast.UnaryExpr) int {
 		return to
 	case token.NOT:
 		return f.truth(x)
-	case token.SUB, token.XOR, token.ADD:
-		dst := f.slot()
-		f.emit(instr[W]{kind: unary, op: x.Op, a: f.expr(x.X), dst: dst})
-		return dst
 	}
 	f.fail(x, "operator %s", x.Op)
 	return 0

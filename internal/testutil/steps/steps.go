@@ -158,7 +158,6 @@ const (
 	halt   kind = iota
 	move        // dst = a
 	binary      // dst = a op b
-	unary       // dst = op a
 	field       // dst = a's bits from lo on
 	put         // the same bits of dst = a
 	jump
@@ -270,8 +269,6 @@ func (p *Program[W]) run(m *Machine[W], pc int) (At, bool) {
 			f[in.dst] = f[in.a]
 		case binary:
 			f[in.dst] = m.binary(in.op, f[in.a], f[in.b])
-		case unary:
-			f[in.dst] = m.unary(in.op, f[in.a])
 		case field:
 			f[in.dst] = f[in.a] >> in.lo & (1<<in.bits - 1)
 		case put:
@@ -352,18 +349,6 @@ func (m *Machine[W]) True(v Value) bool {
 		return m.Choose(2) == 1
 	}
 	return v != 0
-}
-
-func (m *Machine[W]) unary(op token.Token, a Value) Value {
-	switch {
-	case a == Any && op != token.NOT:
-		return Any
-	case op == token.NOT:
-		return Bool(!m.True(a))
-	case op == token.SUB:
-		return -a
-	}
-	return ^a
 }
 
 func (m *Machine[W]) binary(op token.Token, a, b Value) Value {
