@@ -84,7 +84,7 @@ func beginLease(l *link.Link, w turn.Bound, b *Buffer, a Access, d time.Duration
 		err = l.LeaseError()
 	}
 	if err != nil { // the lease has not begun
-		s.term.Abandon()
+		s.term.State = lease.Ending
 		s.toEnd()
 		return nil, err
 	}

@@ -304,7 +304,7 @@ func (w *world) post(list []What, of []posted) {
 }
 
 // arrive has the peer take a frame in. It returns the scratch memory that the device uses for it.
-func (w *world) arrive(what What, wr *SendWR) (scratch []byte) {
+func (w *world) arrive(what What, wr *ibv.SendWR) (scratch []byte) {
 	w.t.Helper()
 	b := bytes.Clone(wr.Inline)
 	for _, s := range wr.SGEs {

@@ -182,7 +182,7 @@ func (q *Queue[H, O]) addStep(w What) {
 }
 
 // Doorbell returns the work requests to post. They are valid until the next Begin.
-func (q *Queue[H, O]) Doorbell() []SendWR { return q.bell.wrs }
+func (q *Queue[H, O]) Doorbell() []ibv.SendWR { return q.bell.wrs }
 
 // Inlined returns the memory of data that is in the work requests, or that is not sent after all. The caller returns it
 // when they were posted. The list is valid until the next Begin.

@@ -40,7 +40,7 @@ type slot[H comparable, O any] struct {
 }
 
 // post counts a work request, which is signaled if forced, or if it is the every-th without.
-func (u *slots[H, O]) post(wr *SendWR, s slot[H, O], forced bool, every uint32) {
+func (u *slots[H, O]) post(wr *ibv.SendWR, s slot[H, O], forced bool, every uint32) {
 	wr.ID = uint64(u.posted)
 	u.list[u.posted%Depth] = s
 	u.posted++
