@@ -26,7 +26,7 @@ func Fake(peer wire.Hello, kind wire.ConnKind, ctl *Control) *Link {
 // fakeBlocks are n blocks in memory that is not registered.
 func fakeBlocks(size, n int) *blocks.Set {
 	slab, mem := int64(n*size), inmem.New()
-	return blocks.NewSet(blocks.Config{Block: size, Slab: slab, Most: slab, Budget: blocks.NewBudget(slab, slab),
+	return blocks.NewSet(blocks.Config{Block: size, Slab: slab, Most: slab, Sets: 1, Budget: blocks.NewBudget(slab, slab),
 		Register: func(n int) (blocks.Memory, error) { return mem.Register(make([]byte, n), ibv.LocalWrite), nil },
 		Short:    func() {}})
 }

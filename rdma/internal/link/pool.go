@@ -26,9 +26,7 @@ func (e *Engine) Register(mem []byte) (nic.Memory, error) {
 // Hurry asks for the completions of all sends from buffers.
 func (e *Engine) Hurry() {
 	for _, l := range e.all() {
-		l.Mu.Lock()
-		l.ask(sendq.Buffers)
-		l.Mu.Unlock()
+		l.collect(sendq.Buffers)
 	}
 }
 
