@@ -199,11 +199,12 @@ func (o *EngineOptions) device(name string) (*ibv.Device, error) {
 
 // Close closes the engine, unless something is in use. It waits for connections that were closed.
 func (e *Engine) Close() error {
-	busy := func(n int, what string) error {
-		return &ibv.OpError{Op: "close", Object: "engine of " + e.Name(),
-			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
+	lingering, closed, err := e.end()
+	for ; len(lingering) > 0; lingering, closed, err = e.end() {
+		for _, l := range lingering {
+			<-l.End.Gone()
+		}
 	}
-	closed, err := e.end(busy)
 	if closed || err != nil {
 		return err
 	}
@@ -216,22 +217,13 @@ func (e *Engine) Close() error {
 	return e.release()
 }
 
-// end lets no more connections begin, unless something is in use. It reports whether that was so before. It waits for
-// connections that were closed, and holds no lock meanwhile.
-func (e *Engine) end(busy func(n int, what string) error) (closed bool, err error) {
-	for {
-		lingering, closed, err := e.tryEnd(busy)
-		if len(lingering) == 0 {
-			return closed, err
-		}
-		for _, l := range lingering {
-			<-l.End.Gone()
-		}
+// end lets no more connections begin, unless something is in use. It reports whether that was so before. If some were
+// closed and have not ended, it returns these: the caller waits for them, without a lock, and tries again.
+func (e *Engine) end() (lingering []*Link, closed bool, err error) {
+	busy := func(n int, what string) ([]*Link, bool, error) {
+		return nil, false, &ibv.OpError{Op: "close", Object: "engine of " + e.Name(),
+			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
 	}
-}
-
-// tryEnd is end, but returns the connections that were closed and have not ended, instead of waiting for them.
-func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*Link, closed bool, err error) {
 	open, packets, held := 0, 0, 0
 	for _, s := range e.Shards {
 		s.cqMu.Lock() // no connection begins meanwhile
@@ -241,9 +233,9 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*Link,
 	}
 	switch {
 	case open > 0:
-		return nil, false, busy(open, "connections")
+		return busy(open, "connections")
 	case packets > 0:
-		return nil, false, busy(packets, "sockets for datagrams")
+		return busy(packets, "sockets for datagrams")
 	case len(lingering) > 0:
 		return lingering, false, nil
 	}
@@ -251,10 +243,10 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*Link,
 		held += s.Blocks.Counts().Held
 	}
 	if held > 0 {
-		return nil, false, busy(held, "blocks of messages that were not released")
+		return busy(held, "blocks of messages that were not released")
 	}
 	if n := e.Pool.Close(); n > 0 {
-		return nil, false, busy(n, "buffers that were not released")
+		return busy(n, "buffers that were not released")
 	}
 	for _, s := range e.Shards {
 		closed = s.Members.closed.Swap(true)
