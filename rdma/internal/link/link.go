@@ -214,11 +214,11 @@ func (l *Link) complete(wc *ibv.WC) {
 	upTo, err := uint32(wc.ID)+1, completionError(wc)
 	switch {
 	case l.End.IsMarker(uint32(wc.ID)):
-		upTo, err = l.Queue.Posted(), nil // those that have failed came before
-	case wire.Before(l.Queue.Posted(), upTo):
+		upTo, err = l.Queue.Posted, nil // those that have failed came before
+	case wire.Before(l.Queue.Posted, upTo):
 		return
 	}
-	intact := l.Queue.Intact()
+	intact := !l.Queue.Failed
 	if err != nil {
 		l.failLocked(err)
 		upTo--

@@ -185,7 +185,7 @@ func (l *Link) keep(now uint32) {
 	if !l.Started || l.End.Ending { // a handshake has a limit of its own
 		return
 	}
-	switch l.Alive.Beat(now, l.Queue.Acked() != l.Queue.Posted()) {
+	switch l.Alive.Beat(now, l.Queue.Acked != l.Queue.Posted) {
 	case pace.Ask:
 		l.Queue.Inquire()
 		l.Pump()

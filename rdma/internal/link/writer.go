@@ -273,7 +273,7 @@ func (wr *writing) Flush(ctx context.Context) error {
 		l.Queue.Forget(w)
 		return err
 	}
-	if wire.Before(l.Queue.Acked(), w.UpTo) {
+	if wire.Before(l.Queue.Acked, w.UpTo) {
 		return l.Reason()
 	}
 	return nil

@@ -67,7 +67,7 @@ func (q *Queue[H, O]) control(h *wire.Header, payload []byte) *ibv.SendWR {
 	if len(p) <= q.limits.Inline {
 		wr.Inline = p
 	} else {
-		mem.sges[0] = q.scratch.frame(q.under.posted, p)
+		mem.sges[0] = q.scratch.frame(q.Posted, p)
 		wr.SGEs = mem.sges[:1]
 	}
 	return wr
