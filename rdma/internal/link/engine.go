@@ -74,7 +74,7 @@ type Engine struct {
 
 	Allowance ending.Allowance    // of Close
 	Foreign   foreign.Calls       // of functions of the program
-	events    chan ibv.AsyncEvent // that wait for EngineOptions.OnEvent, a call of which may not return; nil without
+	events    chan ibv.AsyncEvent // that wait for EngineOptions.OnEvent, which may not return; nil without
 	crowded   Lines               // in the log, about connections that are compact
 
 	Gone ending.Latch // the device is gone
@@ -94,10 +94,6 @@ func OpenEngine(device string, o EngineOptions) (*Engine, error) {
 	e := &Engine{Device: dev}
 	if err := e.begin(o); err != nil {
 		return nil, &ibv.OpError{Op: "new engine", Object: device, Err: err}
-	}
-	if o.OnEvent != nil {
-		e.events = make(chan ibv.AsyncEvent, eventsMost)
-		e.done.Go(e.callOnEvent)
 	}
 	e.done.Go(func() { e.watch(e.ctx) })
 	return e, nil

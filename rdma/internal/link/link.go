@@ -151,7 +151,8 @@ func (l *Link) post() {
 	l.Queue.SetDue(sendq.Answer, l.Send.Answer)
 	l.Queue.SetDue(sendq.Limit, l.limitDue())
 	for !l.Queue.Idle() {
-		g := sendq.Gates{Data: l.Send.Left(), Scarce: l.Shard.Blocks.Scarce.Load(), Wanted: l.Shard.Engine.Pool.Wanted()}
+		g := sendq.Gates{Data: l.Send.Left(), Scarce: l.Shard.Blocks.Scarce.Load(),
+			Wanted: l.Shard.Engine.Pool.Wanted()}
 		if c := l.Control; c != nil {
 			g.Control = c.send.Left()
 		}

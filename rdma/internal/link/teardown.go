@@ -242,6 +242,10 @@ func (e *Shard) Await(ch <-chan struct{}, most time.Duration) bool {
 
 // watch reads the device's events.
 func (e *Engine) watch(ctx context.Context) {
+	if e.Options.OnEvent != nil {
+		e.events = make(chan ibv.AsyncEvent, eventsMost)
+		e.done.Go(e.callOnEvent)
+	}
 	for {
 		ev, err := e.Device.AsyncEvent(ctx)
 		if err != nil {
