@@ -127,7 +127,8 @@ func (e *Engine) begin(o EngineOptions) error {
 	o.Block = cmp.Or(o.Block, DefaultBlock)
 	e.Options, e.Budget = o, blocks.NewBudget(o.Memory, SlabSize)
 	e.short = make(chan struct{}, 1)
-	e.Pool = newPool(e)
+	e.Pool = pool.New(e, pool.Options{Memory: o.Memory, Slab: SlabSize, Budget: e.Budget,
+		Huge: o.MemOptions.HugePages != ibv.HugeNone})
 	e.Messages = blocks.NewMessages(e.Budget, e.trimNow)
 	if err := e.openShards(large); err != nil {
 		return errors.Join(err, e.release())

@@ -28,7 +28,9 @@ func (e *Shard) handle(wcs []ibv.WC) {
 			if l != nil {
 				l.complete(wc)
 			} else if socket, ok := datagram.Socket(wc); ok {
-				e.packet(socket, wc)
+				if c := e.packets[socket].Load(); c != nil {
+					c.complete(wc)
+				}
 			} else if wc.QPN == e.canary.qpn {
 				e.canary.sung.Store(true)
 			}

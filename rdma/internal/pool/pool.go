@@ -36,7 +36,7 @@ type Pool struct {
 
 	trimming sync.Mutex // before mu
 
-	closing sync.WaitGroup // buffers with an MR of their own that are being closed
+	Closing sync.WaitGroup // what Close waits for, such as buffers with an MR of their own that are being closed
 }
 
 // class has the buffers of a size.
@@ -153,9 +153,6 @@ func (p *Pool) Register(mem []byte) (Handle, error) {
 
 // Name returns the name of the device that the pool is of.
 func (p *Pool) Name() string { return p.host.Name() }
-
-// Closing runs f, and has Close wait for it.
-func (p *Pool) Closing(f func()) { p.closing.Go(f) }
 
 // Wanted reports whether goroutines wait for memory.
 func (p *Pool) Wanted() bool { return p.waiting.Load() > 0 }
@@ -397,7 +394,7 @@ func (p *Pool) InUse() int {
 
 // Close ends the pool, unless buffers are in use: it returns how many.
 func (p *Pool) Close() (busy int) {
-	p.closing.Wait()
+	p.Closing.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = p.out == 0
