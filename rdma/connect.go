@@ -161,13 +161,8 @@ func (a *attempt) failed(_ *rdmacm.Conn, err error) {
 	}
 }
 
-// dial makes a connection to host:port.
-func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options) (*link.Link, error) {
-	return dialOr(ctx, addr, kind, opt, new(attempts.Finish))
-}
-
-// dialOr is dial, with the Finish of a dial by TCP that may take place at the same time.
-func dialOr(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, finish *attempts.Finish) (*link.Link,
+// dial makes a connection to host:port. finish is also that of a dial by TCP that may take place at the same time.
+func dial(ctx context.Context, addr string, kind wire.ConnKind, opt *Options, finish *attempts.Finish) (*link.Link,
 	error) {
 	opt = cmp.Or(opt, &Options{})
 	fail := func(err error) (*link.Link, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }

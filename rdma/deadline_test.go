@@ -37,7 +37,7 @@ func nextTold(l *link.Link) wire.Control {
 	c := *l.Queue.FirstTold()
 	l.Queue.Begin(sendq.Gates{Control: 1})
 	l.Queue.Add(l.Queue.Pick(), wire.Header{})
-	l.Queue.Release(l.Queue.Posted(), l.Queue.Posted())
+	l.Queue.Release(l.Queue.Posted, l.Queue.Posted)
 	return c
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -12,7 +13,7 @@ import (
 // Dial connects to host:port, where Listen listens. opt may be nil. ctx bounds the call only, not the connection. The
 // addresses of a host name are tried as by rdmacm.Dial.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
-	l, err := dial(ctx, addr, wire.Messages, opt)
+	l, err := dial(ctx, addr, wire.Messages, opt, new(attempts.Finish))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -56,13 +57,8 @@ func beginLease(l *link.Link, w turn.Bound, b *Buffer, a Access, d time.Duration
 	if err != nil {
 		return nil, err
 	}
-	if err := a.check(); err != nil {
-		return nil, err
-	}
-	if d, err = m.opt.duration(d); err != nil {
-		return nil, err
-	}
-	if err := checkLocal(l, b.get(), 0, -1); err != nil {
+	d, err = m.opt.duration(d)
+	if err := cmp.Or(a.check(), err, checkLocal(l, b.get(), 0, -1)); err != nil {
 		return nil, err
 	}
 	if a&MayAtomic != 0 && l.Shard.Engine.Attr.AtomicCap == ibv.AtomicNone {
@@ -84,7 +80,7 @@ func beginLease(l *link.Link, w turn.Bound, b *Buffer, a Access, d time.Duration
 		err = l.LeaseError()
 	}
 	if err != nil { // the lease has not begun
-		s.term.Abandon()
+		s.term.State = lease.Ending
 		s.toEnd()
 		return nil, err
 	}

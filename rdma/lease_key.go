@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -19,8 +20,8 @@ const longestWindow = 1 << 31
 
 // leaseKey gives the peer access: an MR of the lease's own, or a memory window.
 type leaseKey struct {
-	mr nic.Memory
-	mw *ibv.MW
+	own io.Closer // the MR or the window; nil before
+	mw  *ibv.MW   // nil: an MR
 
 	remote ibv.RemoteMemory
 	bind   ibv.BindMW
@@ -34,7 +35,7 @@ func (s *Lease) makeKey() error {
 	e, b := s.l.Shard.Engine, s.mem
 	if e.Windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.Addr%8 == 0) {
 		if mw, err := e.Windows.Get(); err == nil { // else the device has no more
-			s.key.mw, s.key.freed = mw, make(chan bool, 1)
+			s.key.own, s.key.mw, s.key.freed = mw, mw, make(chan bool, 1)
 			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.MR.(*ibv.MR), Addr: b.Addr,
 				Length: uint64(s.n), Access: s.access.qp() | ibv.ZeroBased}
 			s.key.remote = s.key.bind.Remote()
@@ -45,7 +46,7 @@ func (s *Lease) makeKey() error {
 	if err != nil {
 		return err
 	}
-	s.key.mr, s.key.remote = mr, mr.Remote()
+	s.key.own, s.key.remote = mr, mr.Remote()
 	return nil
 }
 
@@ -76,25 +77,19 @@ var errHangs = errors.New("the device does not take back the memory of a lease")
 // takeKey takes the memory from the peer, and reports whether it could. If the device does not let go of it, the
 // connection has to go.
 func (s *Lease) takeKey() bool {
-	if s.key.mr == nil && s.key.mw == nil {
+	if s.key.own == nil {
 		return true
 	}
 	if s.key.mw != nil && s.invalidate() {
 		s.l.Shard.Engine.Windows.Put(s.key.mw)
 		return true
 	}
-	destroy := func() error {
-		if s.key.mw != nil {
-			return s.key.mw.Close()
-		}
-		return s.key.mr.Close()
-	}
 	hung := time.AfterFunc(link.DrainTime, func() { s.sever(errHangs) })
-	err := destroy()
+	err := s.key.own.Close()
 	hung.Stop()
 	if err != nil {
 		s.sever(fmt.Errorf("%w: %w", errHangs, err))
-		err = destroy() // without the QP it may work
+		err = s.key.own.Close() // without the QP it may work
 	}
 	if s.key.mw != nil {
 		s.l.Shard.Engine.Windows.Lost(s.key.mw, err == nil)

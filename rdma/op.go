@@ -206,7 +206,7 @@ func (m *leasing) finishIdle(o *op) {
 	l := m.l
 	if o.sinks > 0 { // the peer must not write there any more
 		p := l.Shard.Engine.Pool
-		p.Closing(func() {
+		p.Closing.Go(func() {
 			o.closeSinks(p)
 			l.Mu.Lock()
 			m.finishIdle(o)

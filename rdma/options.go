@@ -162,12 +162,7 @@ func (o *Options) leases(kind wire.ConnKind) *LeaseOptions {
 // useEngine has f use the engine for a device.
 func (o *Options) useEngine(dev *ibv.Device, f func(*link.Engine) error) (*link.Engine, error) {
 	if o.Engine == nil {
-		e, err := useShared(dev.Name(), func() (*Engine, error) { return NewEngine(dev.Name(), nil) },
-			func(e *Engine) error { return f(e.e) })
-		if e == nil {
-			return nil, err
-		}
-		return e.e, err
+		return useShared(dev.Name(), func() (*Engine, error) { return NewEngine(dev.Name(), nil) }, f)
 	}
 	if have := o.Engine.e.Name(); have != dev.Name() {
 		return nil, &ibv.ArgError{Arg: "Engine", Got: "one of " + have, Want: "one of " + dev.Name() +

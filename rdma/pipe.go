@@ -25,8 +25,9 @@ func Pipe(opt *Options) (a, b *Conn, err error) {
 	}
 	create := func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) }
 	var ends [2]*link.Link
-	if _, err := useShared(nic.PipeName, create, func(e *Engine) (err error) {
-		ends, err = pipe(wire.Messages, [2]*Engine{e, e}, [2]*Options{&o, &o})
+	if _, err := useShared(nic.PipeName, create, func(e *link.Engine) (err error) {
+		own := e.Owner.(*Engine)
+		ends, err = pipe(wire.Messages, [2]*Engine{own, own}, [2]*Options{&o, &o})
 		return err
 	}); err != nil {
 		return fail(err)

@@ -287,11 +287,12 @@ func TestUseShared(t *testing.T) {
 	create := func() (*Engine, error) { return newMemoryEngine(nil, inmem.New()) }
 	tries := 0
 	var ends [2]*link.Link
-	e, err := useShared(t.Name(), create, func(e *Engine) (err error) {
+	e, err := useShared(t.Name(), create, func(e *link.Engine) (err error) {
 		if tries++; tries == 1 {
 			ok(t, e.Close())
 		}
-		ends, err = pipe(wire.Messages, [2]*Engine{e, e}, [2]*Options{{}, {}})
+		own := e.Owner.(*Engine)
+		ends, err = pipe(wire.Messages, [2]*Engine{own, own}, [2]*Options{{}, {}})
 		return err
 	})
 	ok(t, err)
@@ -302,7 +303,7 @@ func TestUseShared(t *testing.T) {
 		ok(t, (&Conn{l}).Close())
 	}
 	ok(t, e.Close())
-	forgetEngine(e)
+	forgetEngine(e.Owner.(*Engine))
 }
 
 // TestPipe_OneFull: a pipe whose second engine has no place gives back the place in the first.

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,14 +182,10 @@ func request(ctx context.Context, l *link.Link, n int64, a Access, d time.Durati
 	if err != nil {
 		return nil, err
 	}
-	if err := a.check(); err != nil {
+	if err := cmp.Or(a.check(), refuse(n < 1, "n", n, "1 or more"),
+		refuse(d < 0 || d > 0 && d < time.Millisecond || d > durationMost, "duration", d,
+			fmt.Sprintf("1ms to %v, or 0", durationMost))); err != nil {
 		return nil, err
-	}
-	if n < 1 {
-		return nil, &ibv.ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "1 or more"}
-	}
-	if d < 0 || d > 0 && d < time.Millisecond || d > durationMost {
-		return nil, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("1ms to %v, or 0", durationMost)}
 	}
 	b := turn.Bound{Ctx: ctx}
 	if err := m.borrows.places.Enter(b); err != nil {

@@ -76,7 +76,7 @@ func deaf(t *testing.T, noisy bool) {
 		return f()
 	}
 	testutil.Eventually(t, "a frame is under way", func() bool {
-		return locked(func() bool { return victim.l.Queue.Posted() > 0 })
+		return locked(func() bool { return victim.l.Queue.Posted > 0 })
 	})
 	for beats := 0; !locked(func() bool { return victim.l.End.Ending }); beats++ {
 		if beats == 3+4*3 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
@@ -67,7 +68,7 @@ func TestRXE_HandshakeCloseNow(t *testing.T) {
 				for range 4 {
 					clients.Go(func() {
 						for range 6 {
-							c, err := dial(timeout(t), l.addr().String(), kind, from(r, client))
+							c, err := dial(timeout(t), l.addr().String(), kind, from(r, client), new(attempts.Finish))
 							if err == nil {
 								leave[how[0]](c)
 							} else if errors.Is(err, context.DeadlineExceeded) {
@@ -183,7 +184,7 @@ func TestRXE_HandshakeReset(t *testing.T) {
 					}
 				}
 				untilNoConns(t, server)
-				good, err := dial(timeout(t), l.addr().String(), kind, from(r, client))
+				good, err := dial(timeout(t), l.addr().String(), kind, from(r, client), new(attempts.Finish))
 				ok(t, err)
 				good.Close()
 				untilNoConns(t, client)
@@ -205,7 +206,7 @@ func TestRXE_HandshakeReset(t *testing.T) {
 			for range 6 {
 				done := make(chan error)
 				go func() {
-					c, err := dial(timeout(t), id.LocalAddr().String(), kind, from(r, client))
+					c, err := dial(timeout(t), id.LocalAddr().String(), kind, from(r, client), new(attempts.Finish))
 					if err == nil {
 						untilOver(c)
 					}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/loader"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
@@ -150,7 +151,8 @@ func TestRXE_UnfinishedHandshakes(t *testing.T) {
 			}
 			patience := timeout(t)
 			for served := false; !served; { // unless the honest one takes longer than admit.Grace
-				c, err := dial(patience, l.addr().String(), kind, from(testutil.NeedRXE(t), client))
+				opt := from(testutil.NeedRXE(t), client)
+				c, err := dial(patience, l.addr().String(), kind, opt, new(attempts.Finish))
 				var reject *rdmacm.RejectError
 				if errors.As(err, &reject) {
 					continue

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
@@ -45,7 +46,7 @@ func (d *dialer) pair(t *testing.T, client *Engine) (a, b *link.Link, err error)
 	}
 	o := from(testutil.NeedRXE(t), client)
 	o.Timeout = testutil.Patience
-	if a, err = dial(timeout(t), d.l.addr().String(), d.kind, o); err != nil {
+	if a, err = dial(timeout(t), d.l.addr().String(), d.kind, o, new(attempts.Finish)); err != nil {
 		return nil, nil, err
 	}
 	b, err = d.l.accept(timeout(t))

@@ -96,7 +96,7 @@ func TestSendInterrupted(t *testing.T) {
 					t.Errorf("%s, with %d frames sent: %v followed, want %v", name, sent, got, want)
 				}
 				c.l.Mu.Lock()
-				c.l.Release(c.l.Queue.Posted(), c.l.Queue.Posted())
+				c.l.Release(c.l.Queue.Posted, c.l.Queue.Posted)
 				c.l.Mu.Unlock()
 				if n := c.l.Shard.Blocks.Counts(); n.Free != n.Blocks {
 					t.Errorf("%s, with %d frames sent: %d of %d blocks are free", name, sent, n.Free, n.Blocks)

@@ -19,16 +19,16 @@ var engines struct {
 
 // useShared has f use the shared engine of this name. If CloseIdle has just closed it, or it has just failed, f uses a
 // new one.
-func useShared(name string, create func() (*Engine, error), f func(*Engine) error) (*Engine, error) {
+func useShared(name string, create func() (*Engine, error), f func(*link.Engine) error) (*link.Engine, error) {
 	const tries = 3
 	for try := 1; ; try++ {
 		e, err := sharedEngine(name, create)
 		if err != nil {
 			return nil, err
 		}
-		err = f(e)
+		err = f(e.e)
 		if try == tries || !errors.Is(err, ErrClosed) && !errors.Is(err, link.ErrGone) {
-			return e, err
+			return e.e, err
 		}
 	}
 }

@@ -27,7 +27,7 @@ func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error)
 }
 
 func dialRDMA(ctx context.Context, addr string, opt *Options, finish *attempts.Finish) (*Stream, error) {
-	l, err := dialOr(ctx, addr, wire.Stream, opt, finish)
+	l, err := dial(ctx, addr, wire.Stream, opt, finish)
 	if err != nil {
 		return nil, err
 	}

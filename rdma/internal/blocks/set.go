@@ -22,7 +22,7 @@ type Config struct {
 	Most   int64 // most bytes of slabs; the first slab is always there
 	Piece  int   // most payload of a frame to a compact connection; 0: none is compact
 	Budget *Budget
-	Sets   int // that share the budget; 0 means 1
+	Sets   int // that share the budget
 
 	Register func(bytes int) (Memory, error)
 	Trim     func() bool // frees memory of the budget that has no use, and reports whether there was some; may be nil
@@ -65,9 +65,6 @@ type Set struct {
 
 // NewSet returns a set without blocks.
 func NewSet(c Config) *Set {
-	if c.Sets == 0 {
-		c.Sets = 1
-	}
 	s := &Set{cfg: c, PerSlab: max(int(c.Slab)/c.Block, 1)}
 	s.all.Store(new([]*Block))
 	return s

@@ -48,7 +48,7 @@ func newWorld(slabs int) *world {
 }
 
 func (w *world) config(slabs int) Config {
-	return Config{Block: testBlock, Slab: testSlab, Most: int64(slabs) * testSlab, Budget: w.budget,
+	return Config{Block: testBlock, Slab: testSlab, Most: int64(slabs) * testSlab, Budget: w.budget, Sets: 1,
 		Short: func() { w.short++ }, Register: func(n int) (Memory, error) {
 			if w.fails != nil {
 				return nil, w.fails

@@ -26,18 +26,15 @@ type Sender struct {
 // NewSender returns a Sender that may send limit frames. Later limits are at most ahead beyond what was sent.
 func NewSender(limit, ahead uint32) Sender { return Sender{Limit: limit, ahead: ahead} }
 
-// Room reports whether a frame may be sent.
-func (s *Sender) Room() bool { return wire.Before(s.Sent, s.Limit) }
-
 // Left returns how many frames may be sent.
 func (s *Sender) Left() uint32 {
-	if !s.Room() {
+	if !wire.Before(s.Sent, s.Limit) {
 		return 0
 	}
 	return s.Limit - s.Sent
 }
 
-// Next counts a frame as sent, and returns its number. There is room.
+// Next counts a frame as sent, and returns its number. One may be sent.
 func (s *Sender) Next() uint32 {
 	s.Sent++
 	return s.Sent - 1

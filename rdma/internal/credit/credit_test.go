@@ -7,11 +7,11 @@ import (
 func TestSender(t *testing.T) {
 	s := NewSender(2, 64)
 	for want := range uint32(2) {
-		if !s.Room() || s.Sent != want || s.Next() != want {
-			t.Errorf("room %v, %d frames sent; want room for frame %d", s.Room(), s.Sent, want)
+		if s.Left() == 0 || s.Sent != want || s.Next() != want {
+			t.Errorf("room %v, %d frames sent; want room for frame %d", s.Left() > 0, s.Sent, want)
 		}
 	}
-	if s.Room() || s.Left() != 0 {
+	if s.Left() != 0 {
 		t.Error("room beyond the limit")
 	}
 	s.Raise(10)
@@ -36,7 +36,7 @@ func TestSender(t *testing.T) {
 		t.Error("a reply is due to a limit that grows")
 	}
 	s.Lower(3)
-	if !s.Answer || !s.Room() || s.Next() != 2 || s.Room() {
+	if !s.Answer || s.Left() == 0 || s.Next() != 2 || s.Left() > 0 {
 		t.Error("want a reply to be due, and room for frame 2 alone")
 	}
 	if s.Answered(); s.Answer {
@@ -47,8 +47,8 @@ func TestSender(t *testing.T) {
 		s.Lower(limit)
 		steps++
 	}
-	if steps > 1 || s.Room() {
-		t.Errorf("%d steps of 64 below what was sent are accepted, want 1; room: %v", steps, s.Room())
+	if steps > 1 || s.Left() > 0 {
+		t.Errorf("%d steps of 64 below what was sent are accepted, want 1; room: %v", steps, s.Left() > 0)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestReceiver_Untold(t *testing.T) {
 // exchange sends n frames over a connection.
 func exchange(s *Sender, r *Receiver, n int) {
 	for range n {
-		if s.Room() {
+		if s.Left() > 0 {
 			s.Next()
 			r.Came()
 			r.Took(1, 64)

@@ -78,7 +78,7 @@ func (m *model) pump(e *end, data bool) bool {
 	case e.send.Answer:
 		e.send.Answered()
 		p.lowered = true
-	case data && e.more > 0 && e.send.Room():
+	case data && e.more > 0 && e.send.Left() > 0:
 		p.data, p.seq = true, e.send.Next()
 		e.more--
 		m.sent++
@@ -320,7 +320,7 @@ func TestHostileLimits(t *testing.T) {
 			if d := int32(s.Limit - s.Sent); d < -ahead || d > ahead {
 				t.Fatalf("seed %d, step %d: limit %d, with %d sent", seed, step, s.Limit, s.Sent)
 			}
-			for rnd.IntN(2) == 0 && s.Room() {
+			for rnd.IntN(2) == 0 && s.Left() > 0 {
 				s.Next()
 			}
 		}

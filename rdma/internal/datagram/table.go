@@ -15,7 +15,7 @@ import (
 type Peer struct {
 	Addr   Address  // without a port
 	public net.Addr // Addr, for the program
-	AH     *ibv.AH  // made when something is sent: while the peer is held, by one goroutine, which reads it without lock
+	AH     *ibv.AH  // made when something is sent; of a held peer the sender alone sets it
 	Self   Name     // without an address: for this queue pair, whatever address it has
 	busy   int      // sends that use it
 	gone   bool     // no longer kept

@@ -39,8 +39,16 @@ type Wait struct {
 // Begin begins a wait, and returns for how long it may last at first. taken is a number that changes when the peer
 // takes something, and ago how long ago that was. End follows.
 func (a *Allowance) Begin(linger, ago time.Duration, taken uint64) (Wait, time.Duration) {
-	w := Wait{a: a, linger: linger, began: time.Now(), taken: taken}
-	return w, max(a.begin(linger), linger-max(ago, 0))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting == 0 && a.used > 0 {
+		idle := time.Since(a.since)
+		a.used = max(a.used-float64(idle)/float64(growth*linger), 0)
+		a.spent = max(a.spent-idle/(growth*patiencePart), 0)
+	}
+	a.waiting++
+	return Wait{a: a, linger: linger, began: time.Now(), taken: taken},
+		max(linger-time.Duration(a.used*float64(linger)), patience(linger)-a.spent, linger-max(ago, 0))
 }
 
 // More is called when that time is over. It returns for how much longer the wait may last: the whole linger, if the
@@ -57,35 +65,18 @@ func (w *Wait) Whole() bool { return time.Since(w.began) >= w.linger }
 
 // End ends the wait. settled reports whether the end of the connection was settled meanwhile.
 func (w *Wait) End(taken uint64, settled bool) {
-	w.a.end(w.linger, time.Since(w.began), settled, taken == w.taken)
-}
-
-// begin returns how long a call may wait whose peer takes nothing. end follows.
-func (a *Allowance) begin(linger time.Duration) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.waiting == 0 && a.used > 0 {
-		idle := time.Since(a.since)
-		a.used = max(a.used-float64(idle)/float64(growth*linger), 0)
-		a.spent = max(a.spent-idle/(growth*patiencePart), 0)
-	}
-	a.waiting++
-	return max(linger-time.Duration(a.used*float64(linger)), patience(linger)-a.spent)
-}
-
-// end ends a wait. vain reports whether the peer has taken nothing meanwhile.
-func (a *Allowance) end(linger, waited time.Duration, settled, vain bool) {
+	a, waited := w.a, time.Since(w.began)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.waiting--; a.waiting == 0 {
 		a.since = time.Now()
 	}
-	most := patience(linger)
+	most := patience(w.linger)
 	switch {
 	case settled:
 		a.spent = min(a.spent, max(most-patienceTimes*waited, 0))
-	case vain:
-		if a.used += float64(waited) / float64(linger); a.used >= 1 {
+	case taken == w.taken: // in vain
+		if a.used += float64(waited) / float64(w.linger); a.used >= 1 {
 			a.used = 1
 			a.spent += max(most-a.spent, 0) / patiencePart
 		}

@@ -10,7 +10,7 @@ import (
 var wcOpcodes = [...]ibv.WCOpcode{ibv.OpSend: ibv.WCSend, ibv.OpWrite: ibv.WCWrite, ibv.OpRead: ibv.WCRead,
 	ibv.OpCompareSwap: ibv.WCCompareSwap, ibv.OpFetchAdd: ibv.WCFetchAdd}
 
-// rights are what operations on the memory of the peer need.
+// rights has the access to the peer's memory that an operation needs.
 var rights = [...]ibv.AccessFlags{ibv.OpWrite: ibv.RemoteWrite, ibv.OpRead: ibv.RemoteRead,
 	ibv.OpCompareSwap: ibv.RemoteAtomic, ibv.OpFetchAdd: ibv.RemoteAtomic}
 

@@ -106,7 +106,7 @@ func TestSend(t *testing.T) {
 // TestRemote reads, writes and changes memory of the other end.
 func TestRemote(t *testing.T) {
 	_, e := pair()
-	e[1].qp.Allow(ibv.RemoteRead | ibv.RemoteWrite | ibv.RemoteAtomic)
+	_ = e[1].qp.Allow(ibv.RemoteRead | ibv.RemoteWrite | ibv.RemoteAtomic)
 	copy(e[0].mem.Bytes(), "data")
 	binary.NativeEndian.PutUint64(e[1].mem.Bytes()[64:], 5)
 	e[0].post(t,
@@ -162,18 +162,18 @@ func TestMistakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, e := pair()
 			if name == "beyond the memory" || name == "another key" || name == "an atomic at an odd address" {
-				e[1].qp.Allow(ibv.RemoteWrite | ibv.RemoteAtomic)
+				_ = e[1].qp.Allow(ibv.RemoteWrite | ibv.RemoteAtomic)
 			}
 			e[1].recv(t, 1, 0, 64)
 			e[1].post(t, ibv.SendWR{ID: 50, Opcode: ibv.OpSend, Inline: []byte("x")}) // waits for a receive
 			e[0].post(t, tc.wr(e), ibv.SendWR{ID: 2, Opcode: ibv.OpSend, Inline: []byte("y")})
-			e[0].qp.Fail()
-			e[0].qp.Mark(3)
+			_ = e[0].qp.Rest(t.Context())
+			_, _ = e[0].qp.Mark(t.Context(), 3)
 			want := []ibv.WCStatus{tc.first, ibv.WCWRFlushErr, ibv.WCWRFlushErr}
 			if got := statuses(e[0].all(t)); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
-			e[1].qp.Fail()
+			_ = e[1].qp.Rest(t.Context())
 			got := statuses(e[1].all(t))
 			if len(got) != 2 || tc.peer == nil && !slices.Contains(got, ibv.WCWRFlushErr) ||
 				tc.peer != nil && got[0] != tc.peer[0] && got[1] != tc.peer[0] {
@@ -192,7 +192,7 @@ func TestClosed(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	_, e = pair()
-	e[1].qp.Allow(ibv.RemoteWrite)
+	_ = e[1].qp.Allow(ibv.RemoteWrite)
 	if err := e[1].mem.Close(); err != nil {
 		t.Fatal(err)
 	}

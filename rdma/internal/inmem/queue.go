@@ -1,6 +1,7 @@
 package inmem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -100,10 +101,11 @@ func (q *QP) Cap() ibv.QPCap { return q.a.Granted }
 func (q *QP) Num() uint32 { return q.num }
 
 // Allow sets what the peer may do with memory of this end.
-func (q *QP) Allow(access ibv.AccessFlags) {
+func (q *QP) Allow(access ibv.AccessFlags) error {
 	q.a.mu.Lock()
+	defer q.a.mu.Unlock()
 	q.access = access
-	q.a.mu.Unlock()
+	return nil
 }
 
 // PostRecv adds receives to the queue that q receives from.
@@ -141,9 +143,9 @@ func (q *QP) PostSend(wrs []ibv.SendWR) (int, error) {
 	return len(wrs), nil
 }
 
-// Fail completes everything that is posted, now and later, with WCWRFlushErr. The receives of an RQ of its own complete
+// Rest completes everything that is posted, now and later, with WCWRFlushErr. The receives of an RQ of its own complete
 // likewise.
-func (q *QP) Fail() {
+func (q *QP) Rest(context.Context) error {
 	q.a.mu.Lock()
 	defer q.a.mu.Unlock()
 	q.failed = true
@@ -155,17 +157,19 @@ func (q *QP) Fail() {
 		}
 		q.cq.push(ibv.WC{ID: r.id, Status: ibv.WCWRFlushErr, QPN: q.num})
 	}
+	return nil
 }
 
 // Mark posts a work request whose completion follows all others of a queue pair that has failed, and another one to a
 // queue of its own.
-func (q *QP) Mark(id uint64) {
+func (q *QP) Mark(_ context.Context, id uint64) (needless bool, err error) {
 	q.a.mu.Lock()
 	defer q.a.mu.Unlock()
 	q.cq.push(ibv.WC{ID: id, Status: ibv.WCWRFlushErr, QPN: q.num})
 	if q.own {
 		q.cq.push(ibv.WC{ID: id, Status: ibv.WCWRFlushErr, QPN: q.num})
 	}
+	return false, nil
 }
 
 // Close forgets the queue pair.

@@ -5,7 +5,7 @@ import "time"
 // State is the state of a lease at its owner.
 //
 //	Opening ── Begin ──> Live ── Revoke ──> Revoking ── End ──> Ending ── Ended ──> Ended
-//	   └── Abandon ──────────┴────────── End ──────────^
+//	   └── given up ─────────┴────────── End ──────────^
 type State uint8
 
 const (
@@ -62,9 +62,6 @@ func (t *Term) End() bool {
 	t.State = Ending
 	return true
 }
-
-// Abandon ends a lease that has not begun.
-func (t *Term) Abandon() { t.State = Ending }
 
 // Use is a region at its holder: it is returned when it has ended and none of its operations is under way.
 type Use struct {

@@ -101,7 +101,7 @@ func (e *Shard) Stalled() (n int) {
 func (l *Link) taken() uint64 {
 	taken := uint64(l.Send.Limit) << 32
 	if !l.Starved() {
-		taken |= uint64(l.Queue.Acked())
+		taken |= uint64(l.Queue.Acked)
 	}
 	return taken
 }

@@ -74,7 +74,7 @@ type Engine struct {
 
 	Allowance ending.Allowance    // of Close
 	Foreign   foreign.Calls       // of functions of the program
-	events    chan ibv.AsyncEvent // that wait for EngineOptions.OnEvent, a call of which may not return; nil without
+	events    chan ibv.AsyncEvent // that wait for EngineOptions.OnEvent, which may not return; nil without
 	crowded   Lines               // in the log, about connections that are compact
 
 	Gone ending.Latch // the device is gone
@@ -94,10 +94,6 @@ func OpenEngine(device string, o EngineOptions) (*Engine, error) {
 	e := &Engine{Device: dev}
 	if err := e.begin(o); err != nil {
 		return nil, &ibv.OpError{Op: "new engine", Object: device, Err: err}
-	}
-	if o.OnEvent != nil {
-		e.events = make(chan ibv.AsyncEvent, eventsMost)
-		e.done.Go(e.callOnEvent)
 	}
 	e.done.Go(func() { e.watch(e.ctx) })
 	return e, nil
@@ -131,7 +127,8 @@ func (e *Engine) begin(o EngineOptions) error {
 	o.Block = cmp.Or(o.Block, DefaultBlock)
 	e.Options, e.Budget = o, blocks.NewBudget(o.Memory, SlabSize)
 	e.short = make(chan struct{}, 1)
-	e.Pool = newPool(e)
+	e.Pool = pool.New(e, pool.Options{Memory: o.Memory, Slab: SlabSize, Budget: e.Budget,
+		Huge: o.MemOptions.HugePages != ibv.HugeNone})
 	e.Messages = blocks.NewMessages(e.Budget, e.trimNow)
 	if err := e.openShards(large); err != nil {
 		return errors.Join(err, e.release())
@@ -199,11 +196,12 @@ func (o *EngineOptions) device(name string) (*ibv.Device, error) {
 
 // Close closes the engine, unless something is in use. It waits for connections that were closed.
 func (e *Engine) Close() error {
-	busy := func(n int, what string) error {
-		return &ibv.OpError{Op: "close", Object: "engine of " + e.Name(),
-			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
+	lingering, closed, err := e.end()
+	for ; len(lingering) > 0; lingering, closed, err = e.end() {
+		for _, l := range lingering {
+			<-l.End.Gone()
+		}
 	}
-	closed, err := e.end(busy)
 	if closed || err != nil {
 		return err
 	}
@@ -216,22 +214,13 @@ func (e *Engine) Close() error {
 	return e.release()
 }
 
-// end lets no more connections begin, unless something is in use. It reports whether that was so before. It waits for
-// connections that were closed, and holds no lock meanwhile.
-func (e *Engine) end(busy func(n int, what string) error) (closed bool, err error) {
-	for {
-		lingering, closed, err := e.tryEnd(busy)
-		if len(lingering) == 0 {
-			return closed, err
-		}
-		for _, l := range lingering {
-			<-l.End.Gone()
-		}
+// end lets no more connections begin, unless something is in use. It reports whether that was so before. If some were
+// closed and have not ended, it returns these: the caller waits for them, without a lock, and tries again.
+func (e *Engine) end() (lingering []*Link, closed bool, err error) {
+	busy := func(n int, what string) ([]*Link, bool, error) {
+		return nil, false, &ibv.OpError{Op: "close", Object: "engine of " + e.Name(),
+			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
 	}
-}
-
-// tryEnd is end, but returns the connections that were closed and have not ended, instead of waiting for them.
-func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*Link, closed bool, err error) {
 	open, packets, held := 0, 0, 0
 	for _, s := range e.Shards {
 		s.cqMu.Lock() // no connection begins meanwhile
@@ -241,9 +230,9 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*Link,
 	}
 	switch {
 	case open > 0:
-		return nil, false, busy(open, "connections")
+		return busy(open, "connections")
 	case packets > 0:
-		return nil, false, busy(packets, "sockets for datagrams")
+		return busy(packets, "sockets for datagrams")
 	case len(lingering) > 0:
 		return lingering, false, nil
 	}
@@ -251,10 +240,10 @@ func (e *Engine) tryEnd(busy func(n int, what string) error) (lingering []*Link,
 		held += s.Blocks.Counts().Held
 	}
 	if held > 0 {
-		return nil, false, busy(held, "blocks of messages that were not released")
+		return busy(held, "blocks of messages that were not released")
 	}
 	if n := e.Pool.Close(); n > 0 {
-		return nil, false, busy(n, "buffers that were not released")
+		return busy(n, "buffers that were not released")
 	}
 	for _, s := range e.Shards {
 		closed = s.Members.closed.Swap(true)

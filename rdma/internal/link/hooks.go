@@ -26,9 +26,9 @@ func Fake(peer wire.Hello, kind wire.ConnKind, ctl *Control) *Link {
 // fakeBlocks are n blocks in memory that is not registered.
 func fakeBlocks(size, n int) *blocks.Set {
 	slab, mem := int64(n*size), inmem.New()
-	return blocks.NewSet(blocks.Config{Block: size, Slab: slab, Most: slab, Budget: blocks.NewBudget(slab, slab),
-		Register: func(n int) (blocks.Memory, error) { return mem.Register(make([]byte, n), ibv.LocalWrite), nil },
-		Short:    func() {}})
+	return blocks.NewSet(blocks.Config{Block: size, Slab: slab, Most: slab, Sets: 1,
+		Budget: blocks.NewBudget(slab, slab), Short: func() {},
+		Register: func(n int) (blocks.Memory, error) { return mem.Register(make([]byte, n), ibv.LocalWrite), nil }})
 }
 
 // FakeRecords returns a function that has l have received a frame of such records, unless it has some left. The frame

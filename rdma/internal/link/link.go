@@ -151,7 +151,8 @@ func (l *Link) post() {
 	l.Queue.SetDue(sendq.Answer, l.Send.Answer)
 	l.Queue.SetDue(sendq.Limit, l.limitDue())
 	for !l.Queue.Idle() {
-		g := sendq.Gates{Data: l.Send.Left(), Scarce: l.Shard.Blocks.Scarce.Load(), Wanted: l.Shard.Engine.Pool.Wanted()}
+		g := sendq.Gates{Data: l.Send.Left(), Scarce: l.Shard.Blocks.Scarce.Load(),
+			Wanted: l.Shard.Engine.Pool.Wanted()}
 		if c := l.Control; c != nil {
 			g.Control = c.send.Left()
 		}
@@ -214,11 +215,11 @@ func (l *Link) complete(wc *ibv.WC) {
 	upTo, err := uint32(wc.ID)+1, completionError(wc)
 	switch {
 	case l.End.IsMarker(uint32(wc.ID)):
-		upTo, err = l.Queue.Posted(), nil // those that have failed came before
-	case wire.Before(l.Queue.Posted(), upTo):
+		upTo, err = l.Queue.Posted, nil // those that have failed came before
+	case wire.Before(l.Queue.Posted, upTo):
 		return
 	}
-	intact := l.Queue.Intact()
+	intact := !l.Queue.Failed
 	if err != nil {
 		l.failLocked(err)
 		upTo--

@@ -28,7 +28,9 @@ func (e *Shard) handle(wcs []ibv.WC) {
 			if l != nil {
 				l.complete(wc)
 			} else if socket, ok := datagram.Socket(wc); ok {
-				e.packet(socket, wc)
+				if c := e.packets[socket].Load(); c != nil {
+					c.complete(wc)
+				}
 			} else if wc.QPN == e.canary.qpn {
 				e.canary.sung.Store(true)
 			}
@@ -154,21 +156,21 @@ func (e *Shard) fit(now uint32, links []*Link) {
 	}
 }
 
-// collect has idle connections give their blocks back.
+// collect has idle connections give their blocks back. Without a completion they would keep them.
 func (e *Shard) collect() {
 	e.Blocks.Poke()
 	e.scratch.collect = e.Members.Append(e.scratch.collect[:0])
 	for i, l := range e.scratch.collect {
-		l.collect()
+		l.collect(sendq.Memory)
 		e.scratch.collect[i] = nil
 	}
 }
 
-// collect asks for a completion, if memory was sent without: an idle connection would keep it.
-func (l *Link) collect() {
+// collect asks for the completion of what is under way, as ask does.
+func (l *Link) collect(n sendq.Need) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	l.ask(sendq.Memory)
+	l.ask(n)
 }
 
 // collectPause is between two looks for blocks. Connections that send meanwhile return their own blocks.
@@ -185,7 +187,7 @@ func (l *Link) keep(now uint32) {
 	if !l.Started || l.End.Ending { // a handshake has a limit of its own
 		return
 	}
-	switch l.Alive.Beat(now, l.Queue.Acked() != l.Queue.Posted()) {
+	switch l.Alive.Beat(now, l.Queue.Acked != l.Queue.Posted) {
 	case pace.Ask:
 		l.Queue.Inquire()
 		l.Pump()

@@ -3,16 +3,9 @@ package link
 import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
-	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
-
-// newPool returns the pool of an engine whose options are complete.
-func newPool(e *Engine) *pool.Pool {
-	return pool.New(e, pool.Options{Memory: e.Options.Memory, Slab: SlabSize, Budget: e.Budget,
-		Huge: e.Options.MemOptions.HugePages != ibv.HugeNone})
-}
 
 // Alloc implements pool.Host, as the next methods, Trim and Name do.
 func (e *Engine) Alloc(n int) (nic.Memory, error) {
@@ -26,9 +19,7 @@ func (e *Engine) Register(mem []byte) (nic.Memory, error) {
 // Hurry asks for the completions of all sends from buffers.
 func (e *Engine) Hurry() {
 	for _, l := range e.all() {
-		l.Mu.Lock()
-		l.ask(sendq.Buffers)
-		l.Mu.Unlock()
+		l.collect(sendq.Buffers)
 	}
 }
 

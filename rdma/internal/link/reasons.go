@@ -42,7 +42,7 @@ func (l *Link) LeaseError() error {
 // Preconditions: l.Mu is held, the connection is ending.
 func (l *Link) Reason() error {
 	var p *wire.Error
-	cause, sent, acked := l.End.Cause, l.Queue.Posted(), l.Queue.Acked()
+	cause, sent, acked := l.End.Cause, l.Queue.Posted, l.Queue.Acked
 	switch {
 	case errors.Is(cause, ibv.ErrClosed), errors.Is(cause, pool.ErrNoMemory), errors.As(cause, &p):
 		return cause

@@ -92,13 +92,6 @@ func (e *Shard) RemovePacket(c *PacketSocket, list []*Block) {
 	e.Members.Places.Add(-packetPlaces)
 }
 
-// packet handles a completion of the socket with this number.
-func (e *Shard) packet(index int, wc *ibv.WC) {
-	if c := e.packets[index].Load(); c != nil {
-		c.complete(wc)
-	}
-}
-
 // complete handles a completion.
 func (c *PacketSocket) complete(wc *ibv.WC) {
 	c.Mu.Lock()

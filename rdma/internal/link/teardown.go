@@ -160,7 +160,7 @@ func (t *teardown) Mark() bool {
 		return false
 	}
 	t.Mu.Lock()
-	wr := t.Queue.Posted() + 1
+	wr := t.Queue.Posted + 1
 	t.End.Mark(wr, t.Shard.Receives.marks())
 	t.Mu.Unlock()
 	defer t.Shard.Progress.Meanwhile()()
@@ -190,7 +190,7 @@ func (t *teardown) CloseQP(drained bool) error {
 func (t *teardown) Drain(err error) {
 	l := (*Link)(t)
 	if err == nil {
-		l.Release(l.Queue.Posted(), l.Queue.Done())
+		l.Release(l.Queue.Posted, l.Queue.Done)
 	} else {
 		l.Queue.Lose()
 		l.finishOps()
@@ -242,6 +242,10 @@ func (e *Shard) Await(ch <-chan struct{}, most time.Duration) bool {
 
 // watch reads the device's events.
 func (e *Engine) watch(ctx context.Context) {
+	if e.Options.OnEvent != nil {
+		e.events = make(chan ibv.AsyncEvent, eventsMost)
+		e.done.Go(e.callOnEvent)
+	}
 	for {
 		ev, err := e.Device.AsyncEvent(ctx)
 		if err != nil {

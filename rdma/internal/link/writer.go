@@ -27,7 +27,7 @@ type writing struct {
 func (wr *writing) writeBytes(b turn.Bound, p []byte) (n int, err error) {
 	n, starved, err := wr.stageBytes(b, p)
 	if starved {
-		wr.l.Shard.passOn(wr.l)
+		wr.l.Shard.Blocks.Leave(&wr.sender)
 	}
 	return n, err
 }
@@ -110,7 +110,7 @@ func (wr *writing) waitBlock(b turn.Bound, n int) (*Block, error) {
 		}
 		if err != nil {
 			if starved {
-				wr.l.Shard.passOn(wr.l)
+				wr.l.Shard.Blocks.Leave(&wr.sender)
 			}
 			return nil, err
 		}
@@ -273,7 +273,7 @@ func (wr *writing) Flush(ctx context.Context) error {
 		l.Queue.Forget(w)
 		return err
 	}
-	if wire.Before(l.Queue.Acked(), w.UpTo) {
+	if wire.Before(l.Queue.Acked, w.UpTo) {
 		return l.Reason()
 	}
 	return nil
@@ -296,9 +296,6 @@ func (wr *writing) letGo() {
 	l.Pump()
 	l.Mu.Unlock()
 }
-
-// passOn is called when l no longer needs a block. If it was woken for one, another connection is.
-func (e *Shard) passOn(l *Link) { e.Blocks.Leave(&l.Writer.sender) }
 
 // NeedScratch gives the connection scratch memory, if it has none.
 // Preconditions: l.Mu is held, or the connection has not begun.

@@ -103,7 +103,7 @@ func Pipe(of [2]PipeEnd) [2]Conn {
 	ends[0].peer, ends[1].peer = ends[1], ends[0]
 	ends[0].Connect(ends[1].QP)
 	for i, o := range of {
-		ends[i].QP.Allow(o.Access)
+		_ = ends[i].Allow(o.Access) // it cannot fail
 	}
 	return [2]Conn{ends[0], ends[1]}
 }
@@ -111,21 +111,6 @@ func Pipe(of [2]PipeEnd) [2]Conn {
 func (c *memoryConn) Queue() Queue { return Queue{mem: c.QP} }
 func (*memoryConn) Reads() int     { return ReadsMost }
 func (*memoryConn) Unused() bool   { return false }
-
-func (c *memoryConn) Allow(access ibv.AccessFlags) error {
-	c.QP.Allow(access)
-	return nil
-}
-
-func (c *memoryConn) Rest(context.Context) error {
-	c.Fail()
-	return nil
-}
-
-func (c *memoryConn) Mark(_ context.Context, id uint64) (needless bool, err error) {
-	c.QP.Mark(id)
-	return false, nil
-}
 
 // Close ends the connection. The peer hears of it.
 func (c *memoryConn) Close() error {

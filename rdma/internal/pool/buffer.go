@@ -110,7 +110,7 @@ func (b *Buf) Unpin() {
 	switch {
 	case b.pins.Add(-1) > 0:
 	case b.slab == nil: // closing an MR takes a while
-		b.Pool.closing.Go(func() { b.Pool.put(b) })
+		b.Pool.Closing.Go(func() { b.Pool.put(b) })
 	default:
 		b.Pool.put(b)
 	}

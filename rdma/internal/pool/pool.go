@@ -36,7 +36,7 @@ type Pool struct {
 
 	trimming sync.Mutex // before mu
 
-	closing sync.WaitGroup // buffers with an MR of their own that are being closed
+	Closing sync.WaitGroup // what Close waits for, such as buffers with an MR of their own that are being closed
 }
 
 // class has the buffers of a size.
@@ -59,11 +59,11 @@ func New(host Host, opt Options) *Pool {
 }
 
 const (
-	Smallest  = 256     // bytes of the buffers of class 0
-	Largest   = 4 << 20 // one that is longer has memory of its own
-	maxClass  = 14      // Smallest << maxClass is Largest
-	smallSlab = 256 << 10
-	hugePage  = 2 << 20
+	Smallest  = 256       // bytes of the buffers of class 0
+	Largest   = 4 << 20   // one that is longer has memory of its own
+	maxClass  = 14        // Smallest << maxClass is Largest
+	smallSlab = 256 << 10 // the least that is registered for several buffers
+	hugePage  = 2 << 20   // the same, with huge pages
 )
 
 // noClass is the class of buffers with memory of their own.
@@ -154,9 +154,6 @@ func (p *Pool) Register(mem []byte) (Handle, error) {
 // Name returns the name of the device that the pool is of.
 func (p *Pool) Name() string { return p.host.Name() }
 
-// Closing runs f, and has Close wait for it.
-func (p *Pool) Closing(f func()) { p.closing.Go(f) }
-
 // Wanted reports whether goroutines wait for memory.
 func (p *Pool) Wanted() bool { return p.waiting.Load() > 0 }
 
@@ -215,20 +212,17 @@ func (p *Pool) take(n int) (Handle, error) {
 		return Handle{}, err
 	}
 	if b == nil {
-		if b, err = p.find(n); err != nil {
+		if n > Largest {
+			b, err = p.alone(n)
+		} else {
+			b, err = p.addSlab(sizeClass(n))
+		}
+		if err != nil {
 			p.end()
 			return Handle{}, err
 		}
 	}
 	return b.handOut(n), nil
-}
-
-// find returns a buffer for n bytes, with memory that is registered now.
-func (p *Pool) find(n int) (*Buf, error) {
-	if n > Largest {
-		return p.alone(n)
-	}
-	return p.addSlab(sizeClass(n))
 }
 
 // pop returns a free buffer of a class, or nil.
@@ -250,8 +244,11 @@ func (p *Pool) pop(class int) *Buf {
 
 // addSlab registers memory for more buffers of a class, and returns one. The lock is not held meanwhile: others go on.
 func (p *Pool) addSlab(class int) (*Buf, error) {
-	stride := Smallest<<class + blocks.Headroom
-	s := &slab{class: class, all: max(min(max(32*stride, p.leastSlab()), p.opt.Slab)/stride, 1)}
+	stride, least := Smallest<<class+blocks.Headroom, smallSlab
+	if p.opt.Huge {
+		least = hugePage
+	}
+	s := &slab{class: class, all: max(min(max(32*stride, least), p.opt.Slab)/stride, 1)}
 	mr, err := p.alloc(s.all * stride)
 	if err != nil && s.all > 1 { // at least a single one
 		s.all = 1
@@ -275,14 +272,6 @@ func (p *Pool) addSlab(class int) (*Buf, error) {
 		c.free = append(c.free, b)
 	}
 	return p.pop(class), nil
-}
-
-// leastSlab is the least that is registered for several buffers.
-func (p *Pool) leastSlab() int {
-	if p.opt.Huge {
-		return hugePage
-	}
-	return smallSlab
 }
 
 // alone returns a buffer with its own MR.
@@ -405,7 +394,7 @@ func (p *Pool) InUse() int {
 
 // Close ends the pool, unless buffers are in use: it returns how many.
 func (p *Pool) Close() (busy int) {
-	p.closing.Wait()
+	p.Closing.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = p.out == 0

@@ -34,9 +34,9 @@ type Source interface {
 // ErrStopped is returned after Stop.
 var ErrStopped = errors.New("polling has been stopped")
 
-// absence is the longest time without a poll while the CQ is not covered and no goroutine sleeps. After twice that time
+// Absence is the longest time without a poll while the CQ is not covered and no goroutine sleeps. After twice that time
 // it is covered.
-const absence = time.Millisecond
+const Absence = time.Millisecond
 
 // passAfter bounds the non-empty polls that a departing goroutine makes on behalf of others.
 const passAfter = 8

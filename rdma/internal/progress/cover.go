@@ -138,7 +138,7 @@ func (p *Progress) rest(reads bool) bool {
 			continue
 		}
 		if start {
-			p.timer.Reset(absence)
+			p.timer.Reset(Absence)
 		}
 		p.hasLeft(n, false)
 		return true
@@ -184,7 +184,7 @@ func (p *Progress) look() {
 		case took:
 			p.cover(passAfter, false)
 		case again:
-			p.timer.Reset(absence)
+			p.timer.Reset(Absence)
 		}
 		return
 	}

@@ -7,12 +7,6 @@ import (
 
 // What follows is for the tests of packages above this one.
 
-// Absence is how long a goroutine may be away before somebody looks.
-const Absence = absence
-
-// EvictAfter waits in a row, each within Absence/2 of the last, make a goroutine read events.
-const EvictAfter = evictAfter
-
 // AtRest reports whether the CQ is armed, the poller sleeps or is about to, and the timer does not run.
 func (p *Progress) AtRest() bool { return p.load()&(sleeperBit-1)&^recent == 0 }
 
@@ -25,7 +19,7 @@ func (p *Progress) Sleepers() int { return int(p.load().sleepers()) }
 // Hold takes the turn, and returns a function that returns it.
 func (p *Progress) Hold() (release func()) {
 	for !p.take() {
-		time.Sleep(absence / 10)
+		time.Sleep(Absence / 10)
 	}
 	return func() { p.cover(0, false) }
 }
@@ -35,7 +29,7 @@ func (p *Progress) Armed() bool { return p.armed && !p.load().has(event) }
 
 // LeadNext lets the next WaitSignal read events, if no other goroutine waits.
 func (p *Progress) LeadNext() {
-	p.streak.Store(evictAfter)
+	p.streak.Store(EvictAfter)
 	p.last.Store(math.MaxInt64 / 2) // far from the largest, since a test may set the clock back
 }
 

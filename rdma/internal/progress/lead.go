@@ -20,9 +20,9 @@ type ends struct{ done, late <-chan struct{} }
 func (e ends) over() bool { return deadline.IsClosed(e.done) || deadline.IsClosed(e.late) }
 
 const (
-	evictAfter = 4               // waits in a row, each soon after the last, after which the poller is evicted
-	soon       = absence / 2     // between their beginnings
-	handedBack = -4 * evictAfter // waits in a row, once others have begun to wait
+	EvictAfter = 4               // waits in a row, each soon after the last, after which the poller is evicted
+	soon       = Absence / 2     // between their beginnings
+	handedBack = -4 * EvictAfter // waits in a row, once others have begun to wait
 )
 
 var epoch = time.Now()
@@ -50,7 +50,7 @@ func (p *Progress) lead(b turn.Bound, sig *Signal) (took bool) {
 		p.streak.Store(min(p.streak.Load(), 0))
 		return false
 	}
-	if p.streak.Add(1) < evictAfter || !p.step(state.evict) {
+	if p.streak.Add(1) < EvictAfter || !p.step(state.evict) {
 		return false
 	}
 	done, late := b.Ends()

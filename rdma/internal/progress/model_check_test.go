@@ -195,7 +195,7 @@ func TestModelFinds(t *testing.T) {
 	if s.free() && s.has(away) {`, "\ns += sleeperBit\nif false {", "sleeps", "somebody is away while others sleep"},
 		{"the timer is not started", "cover.go", `
 		if start {
-			p.timer.Reset(absence)
+			p.timer.Reset(Absence)
 		}
 `, "\n_ = start\n", "polls", "somebody is away without a timer"},
 		{"a signal is looked for before it can interrupt", "signal.go",

@@ -5,7 +5,7 @@
 // raises an event. A goroutine that waits for the peer's reply polls instead while it waits. That saves it two wake-ups
 // and the device an event. When that goroutine leaves, there are two cases. If another goroutine sleeps, the CQ is
 // armed and somebody reads its events: it is covered. Otherwise the goroutine is away: it will be back soon, and a
-// timer checks after absence whether it came back.
+// timer checks after Absence whether it came back.
 //
 // One goroutine at a time reads events: the poller, or a goroutine that waits again and again while no other goroutine
 // waits. Such a goroutine also polls, so that an event wakes one goroutine. Otherwise an event wakes two, one after the

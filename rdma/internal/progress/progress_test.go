@@ -28,7 +28,7 @@ func TestRandom(t *testing.T) {
 			opt.Spin, cost = 20*time.Microsecond, time.Microsecond/256
 		}
 		inBubble(t, 3, cost, opt, func(t *testing.T, p *Progress, q *fakeCQ) {
-			pauses := []time.Duration{0, time.Microsecond, 100 * time.Microsecond, absence, 3 * absence}
+			pauses := []time.Duration{0, time.Microsecond, 100 * time.Microsecond, Absence, 3 * Absence}
 			var all sync.WaitGroup
 			for i := range q.waits {
 				r := rand.New(rand.NewPCG(seed, uint64(2+i)))
@@ -68,7 +68,7 @@ func TestRandom(t *testing.T) {
 				})
 			}
 			all.Wait()
-			time.Sleep(3 * absence)
+			time.Sleep(3 * Absence)
 			synctest.Wait()
 			if !p.AtRest() || p.Sleepers() > 0 {
 				t.Errorf("seed %d: not at rest: %v", seed, p)
@@ -132,7 +132,7 @@ func TestReads(t *testing.T) {
 						t.Errorf("%v, want %v", err, tt.want)
 					}
 				}
-				time.Sleep(3 * absence)
+				time.Sleep(3 * Absence)
 				if !p.AtRest() {
 					t.Errorf("not at rest: %v", p)
 				}
@@ -214,7 +214,7 @@ func TestCatchUpReader(t *testing.T) {
 			time.Sleep(time.Nanosecond) // now it waits
 		}
 		q.post(1) // the goroutine that reads polls
-		time.Sleep(absence)
+		time.Sleep(Absence)
 		if !done.Load() || p.Reader() != "waiter" {
 			t.Errorf("CatchUp is over: %v, and the %v reads", done.Load(), p.Reader())
 		}
@@ -229,7 +229,7 @@ func TestCatchUpReader(t *testing.T) {
 func TestBusy(t *testing.T) {
 	opt := Options{Spin: -1}
 	wait := func(t *testing.T, p *Progress, q *fakeCQ, patience *Patience) {
-		ctx, cancel := context.WithTimeout(t.Context(), absence)
+		ctx, cancel := context.WithTimeout(t.Context(), Absence)
 		defer cancel()
 		if err := q.recv(p, turn.Bound{Ctx: ctx}, 0, patience); err != context.DeadlineExceeded {
 			t.Error(err)
@@ -245,16 +245,16 @@ func TestBusy(t *testing.T) {
 		"CatchUp": func(_ *testing.T, p *Progress, _ *fakeCQ) { p.CatchUp(nil) },
 		"CatchUp next to a goroutine that polls": func(t *testing.T, p *Progress, q *fakeCQ) {
 			go wait(t, p, q, &Patience{luck: 1})
-			time.Sleep(absence / 2)
+			time.Sleep(Absence / 2)
 			p.CatchUp(nil)
-			time.Sleep(absence)
+			time.Sleep(Absence)
 		},
 		"CatchUp next to a goroutine that reads": func(t *testing.T, p *Progress, q *fakeCQ) {
 			p.LeadNext()
 			go wait(t, p, q, nil)
-			time.Sleep(absence / 2)
+			time.Sleep(Absence / 2)
 			p.CatchUp(nil)
-			time.Sleep(absence)
+			time.Sleep(Absence)
 		},
 	} {
 		for _, manual := range []bool{false, true} {
@@ -316,7 +316,7 @@ func TestFails(t *testing.T) {
 							t.Error(err)
 						}
 					})
-					time.Sleep(absence)
+					time.Sleep(Absence)
 				}
 				q.fail()
 				all.Wait()

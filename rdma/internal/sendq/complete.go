@@ -18,8 +18,8 @@ const (
 // Ask has a PING sent if nothing else will complete for a need, and reports whether it has. The completion of the PING
 // confirms everything before it.
 func (q *Queue[H, O]) Ask(n Need) bool {
-	u := &q.under
-	missing := u.posted - u.signaled
+	u := &q.slots
+	missing := u.Posted - u.signaled
 	switch {
 	case n == Memory:
 		missing = u.holding
@@ -28,7 +28,7 @@ func (q *Queue[H, O]) Ask(n Need) bool {
 	case q.IsDue(Probe):
 		missing = 0
 	case q.opt.Probe:
-		missing = u.posted - u.asked
+		missing = u.Posted - u.asked
 	}
 	if missing > 0 {
 		q.Inquire()
@@ -48,10 +48,10 @@ func (q *Queue[H, O]) Inquire() {
 // Release returns the memory of the work requests before upTo, of one with each call. It ends with ok false. Those from
 // okUpTo on have failed.
 func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
-	u := &q.under
+	u := &q.slots
 	var nothing H
-	for wire.Before(u.done, upTo) && u.done != u.posted {
-		s, failed := &u.list[u.done%Depth], !wire.Before(u.done, okUpTo)
+	for wire.Before(u.Done, upTo) && u.Done != u.Posted {
+		s, failed := &u.list[u.Done%Depth], !wire.Before(u.Done, okUpTo)
 		if s.part != noPart && (failed || q.opt.Probe) { // until it is confirmed
 			q.lost.add(s.n, s.part)
 		}
@@ -65,11 +65,11 @@ func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
 			u.probes--
 		}
 		if s.probe && !failed {
-			u.probed, q.lost = u.done+1, Lost{}
+			u.probed, q.lost = u.Done+1, Lost{}
 		}
-		u.failed = u.failed || failed
+		u.Failed = u.Failed || failed
 		held, *s = s.held, slot[H, O]{}
-		u.done++
+		u.Done++
 		if held != nothing {
 			return held, true
 		}
@@ -79,25 +79,22 @@ func (q *Queue[H, O]) Release(upTo, okUpTo uint32) (held H, ok bool) {
 
 // Lose counts everything under way as failed. It returns no memory, because the device may still use it.
 func (q *Queue[H, O]) Lose() {
-	for _, ok := q.Release(q.under.posted, q.under.done); ok; _, ok = q.Release(q.under.posted, q.under.done) {
+	for _, ok := q.Release(q.Posted, q.Done); ok; _, ok = q.Release(q.Posted, q.Done) {
 	}
 }
-
-// Intact reports whether nothing has failed.
-func (q *Queue[H, O]) Intact() bool { return !q.under.failed }
 
 // Confirm counts what has completed as being in the peer's memory, and ends the waits for it. It reports whether that
 // is more than before.
 func (q *Queue[H, O]) Confirm() (more bool) {
-	acked := q.under.done
+	acked := q.Done
 	if q.opt.Probe {
-		acked = q.under.probed
+		acked = q.slots.probed
 	}
-	more = acked != q.under.acked
-	q.under.acked = acked
+	more = acked != q.Acked
+	q.Acked = acked
 	if len(q.waits) > 0 {
 		q.waits = slices.DeleteFunc(q.waits, func(w *Wait) bool {
-			if !wire.Before(q.under.acked, w.UpTo) {
+			if !wire.Before(q.Acked, w.UpTo) {
 				close(w.C)
 				return true
 			}
@@ -121,7 +118,7 @@ func (q *Queue[H, O]) complete(s *slot[H, O], failed bool) {
 	if failed {
 		o.Failed = true
 	} else if s.atomic {
-		o.Result = q.scratch.returned(q.under.done)
+		o.Result = q.scratch.returned(q.Done)
 	}
 	if o.under--; o.under == 0 && o.posted {
 		m.finished.Push(o)
@@ -131,10 +128,10 @@ func (q *Queue[H, O]) complete(s *slot[H, O], failed bool) {
 // Await returns a wait for the completion of everything that was posted, and asks for it. It returns nil if it has
 // completed.
 func (q *Queue[H, O]) Await() *Wait {
-	if q.under.acked == q.under.posted {
+	if q.Acked == q.Posted {
 		return nil
 	}
-	w := &Wait{q.under.posted, make(chan struct{})}
+	w := &Wait{q.Posted, make(chan struct{})}
 	q.waits = append(q.waits, w)
 	q.Ask(All)
 	return w
@@ -159,8 +156,8 @@ func (q *Queue[H, O]) EndWaits() {
 // Lost returns what has failed, is under way, or is staged: what is lost if nothing completes any more.
 func (q *Queue[H, O]) Lost() Lost {
 	l := q.lost
-	for n := q.under.done; n != q.under.posted; n++ {
-		if s := &q.under.list[n%Depth]; s.part != noPart {
+	for n := q.Done; n != q.Posted; n++ {
+		if s := &q.slots.list[n%Depth]; s.part != noPart {
 			l.add(s.n, s.part)
 		}
 	}

@@ -5,16 +5,13 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-// SendWR is ibv.SendWR.
-type SendWR = ibv.SendWR
-
 // MaxInline is how long a frame may be to be copied into its work request, if the device copies so much: it fits into
 // one basic block of a WQE.
 const MaxInline = wire.HeaderLen + wire.ControlMost
 
 // doorbell is a list of work requests for one doorbell.
 type doorbell[H comparable] struct {
-	wrs  []SendWR
+	wrs  []ibv.SendWR
 	mem  []wrMem // what they refer to
 	back []H     // to be given back when it was posted
 }
@@ -26,7 +23,7 @@ type wrMem struct {
 }
 
 func newDoorbell[H comparable](n int) doorbell[H] {
-	return doorbell[H]{wrs: make([]SendWR, 0, n), mem: make([]wrMem, n), back: make([]H, 0, n)}
+	return doorbell[H]{wrs: make([]ibv.SendWR, 0, n), mem: make([]wrMem, n), back: make([]H, 0, n)}
 }
 
 // grow makes room for n work requests. The list must be empty.
@@ -53,15 +50,15 @@ func (d *doorbell[H]) giveBack(h H) {
 }
 
 // add adds a work request, and returns its place in the list.
-func (d *doorbell[H]) add(op ibv.Opcode) (wr *SendWR, at int) {
+func (d *doorbell[H]) add(op ibv.Opcode) (wr *ibv.SendWR, at int) {
 	at = len(d.wrs)
 	d.wrs = d.wrs[:at+1]
-	d.wrs[at] = SendWR{Opcode: op}
+	d.wrs[at] = ibv.SendWR{Opcode: op}
 	return &d.wrs[at], at
 }
 
 // control adds a frame that has no memory of its own.
-func (q *Queue[H, O]) control(h *wire.Header, payload []byte) *SendWR {
+func (q *Queue[H, O]) control(h *wire.Header, payload []byte) *ibv.SendWR {
 	wr, at := q.bell.add(ibv.OpSend)
 	mem := &q.bell.mem[at]
 	p := mem.inline[:wire.HeaderLen+len(payload)]
@@ -70,14 +67,14 @@ func (q *Queue[H, O]) control(h *wire.Header, payload []byte) *SendWR {
 	if len(p) <= q.limits.Inline {
 		wr.Inline = p
 	} else {
-		mem.sges[0] = q.scratch.frame(q.under.posted, p)
+		mem.sges[0] = q.scratch.frame(q.Posted, p)
 		wr.SGEs = mem.sges[:1]
 	}
 	return wr
 }
 
 // frame adds a data frame, and reports whether the work request contains its data.
-func (q *Queue[H, O]) frame(h *wire.Header, f *Frame[H]) (wr *SendWR, inline bool) {
+func (q *Queue[H, O]) frame(h *wire.Header, f *Frame[H]) (wr *ibv.SendWR, inline bool) {
 	d := &q.bell
 	wr, at := d.add(ibv.OpSend)
 	from, size := headerAt+int(f.off), wire.HeaderLen+int(f.N)

@@ -272,7 +272,7 @@ func (w *world) post(list []What, of []posted) {
 	}
 	for i := range wrs {
 		wr, p := &wrs[i], of[i]
-		if want := w.q.Posted() - uint32(len(wrs)-i); wr.ID != uint64(want) {
+		if want := w.q.Posted - uint32(len(wrs)-i); wr.ID != uint64(want) {
 			w.fail("work request %d has the ID %d", want, wr.ID)
 		}
 		w.silent++
@@ -304,7 +304,7 @@ func (w *world) post(list []What, of []posted) {
 }
 
 // arrive has the peer take a frame in. It returns the scratch memory that the device uses for it.
-func (w *world) arrive(what What, wr *SendWR) (scratch []byte) {
+func (w *world) arrive(what What, wr *ibv.SendWR) (scratch []byte) {
 	w.t.Helper()
 	b := bytes.Clone(wr.Inline)
 	for _, s := range wr.SGEs {
@@ -384,18 +384,18 @@ func (w *world) complete(fails bool) {
 	if n == 0 {
 		return
 	}
-	upTo := w.q.Posted() - uint32(len(w.device)-n)
+	upTo := w.q.Posted - uint32(len(w.device)-n)
 	ok := upTo
 	if fails { // the rest is flushed
 		w.broken = true
-		ok, upTo, n = upTo-1, w.q.Posted(), len(w.device)
+		ok, upTo, n = upTo-1, w.q.Posted, len(w.device)
 	}
 	failed := make(map[*operation]bool)
 	if !w.q.opt.Probe {
 		w.confirmed = ok
 	}
 	for i, p := range w.device[:n] {
-		if first := w.q.Posted() - uint32(len(w.device)); p.probe && !fails {
+		if first := w.q.Posted - uint32(len(w.device)); p.probe && !fails {
 			w.confirmed = first + uint32(i) + 1
 		}
 		for _, id := range p.held {
@@ -417,13 +417,13 @@ func (w *world) complete(fails bool) {
 		w.giveBack(id)
 	}
 	w.finish(failed)
-	if w.q.Intact() == fails {
-		w.fail("intact %v after a failure %v", w.q.Intact(), fails)
+	if w.q.Failed != fails {
+		w.fail("failed %v after a failure %v", w.q.Failed, fails)
 	}
-	if before := w.q.Acked(); !fails {
+	if before := w.q.Acked; !fails {
 		more := w.q.Confirm()
-		if w.q.Acked() != w.confirmed || more != (before != w.confirmed) {
-			w.fail("%d are confirmed, %v after %d, want %d", w.q.Acked(), more, before, w.confirmed)
+		if w.q.Acked != w.confirmed || more != (before != w.confirmed) {
+			w.fail("%d are confirmed, %v after %d, want %d", w.q.Acked, more, before, w.confirmed)
 		}
 	}
 	for _, wait := range w.waits {
@@ -433,8 +433,8 @@ func (w *world) complete(fails bool) {
 			over = true
 		default:
 		}
-		if over != !wire.Before(w.q.Acked(), wait.UpTo) {
-			w.fail("a wait for %d is over %v with %d confirmed", wait.UpTo, over, w.q.Acked())
+		if over != !wire.Before(w.q.Acked, wait.UpTo) {
+			w.fail("a wait for %d is over %v with %d confirmed", wait.UpTo, over, w.q.Acked)
 		}
 	}
 }
@@ -478,13 +478,13 @@ func (w *world) check() {
 	}
 	w.q.due = due
 	for _, wait := range w.waits { // something that completes after it is to come
-		after := int(int32(wait.UpTo - 1 - (w.q.Posted() - uint32(len(w.device)))))
+		after := int(int32(wait.UpTo - 1 - (w.q.Posted - uint32(len(w.device)))))
 		coming := w.q.IsDue(Ping) || w.q.IsDue(Probe) || after < 0
 		for _, p := range w.device[min(max(after, 0), len(w.device)):] {
 			coming = coming || p.signaled && (p.probe || !w.q.opt.Probe)
 		}
 		if !coming {
-			w.fail("nobody asks for the completion of %d of %d", wait.UpTo, w.q.Posted())
+			w.fail("nobody asks for the completion of %d of %d", wait.UpTo, w.q.Posted)
 		}
 	}
 }
@@ -751,10 +751,10 @@ func TestRandom(t *testing.T) {
 			o := Options{Stage: 2 + rnd.IntN(3), Signal: []uint32{2, 8}[rnd.IntN(2)],
 				Posts: []int{1, 4, 24}[rnd.IntN(3)], Probe: rnd.IntN(2) == 0}
 			w := newWorld(t, rnd, o)
-			u := &w.q.under
-			u.posted = uint32(rnd.IntN(2)) * (1<<32 - 40) // numbers wrap
-			u.done, u.acked, u.probed, u.asked, u.signaled = u.posted, u.posted, u.posted, u.posted, u.posted
-			w.confirmed = u.posted
+			u := &w.q.slots
+			u.Posted = uint32(rnd.IntN(2)) * (1<<32 - 40) // numbers wrap
+			u.Done, u.Acked, u.probed, u.asked, u.signaled = u.Posted, u.Posted, u.Posted, u.Posted, u.Posted
+			w.confirmed = u.Posted
 			for range 300 {
 				w.act()
 			}

@@ -57,8 +57,8 @@ func (q *Queue[H, O]) Pick() What {
 
 // unsure reports whether another probe has something to confirm.
 func (q *Queue[H, O]) unsure() bool {
-	u := &q.under
-	return q.opt.Probe && u.probes < probesMost && u.asked != u.posted && q.UnderWay() < q.limits.dataDepth()
+	u := &q.slots
+	return q.opt.Probe && u.probes < probesMost && u.asked != u.Posted && q.UnderWay() < q.limits.dataDepth()
 }
 
 // Add adds what Pick has returned to the list of work requests. If it is a frame, h has its limit and number, and the
@@ -81,7 +81,7 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 		wr.SGEs, wr.Remote = q.bell.mem[at].sges[:1], q.probe.Remote
 		wr.SGEs[0] = ibv.SGE{Addr: q.probe.Addr, Length: uint32(q.probe.Len), LKey: q.probe.LKey}
 		q.ops.reads++
-		q.under.post(wr, slot[H, O]{read: true, probe: true}, true, q.opt.Signal)
+		q.slots.post(wr, slot[H, O]{read: true, probe: true}, true, q.opt.Signal)
 	default:
 		p := &plain[what]
 		h.Kind, h.Flags, h.Length = p.kind, p.flags, 0
@@ -90,7 +90,7 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 		}
 		q.due &^= what.bit()
 		q.sent |= what.bit()
-		q.at[what] = q.under.posted
+		q.at[what] = q.Posted
 		q.addFrame(&h, nil, p.signal)
 		if p.signal && q.opt.Probe {
 			q.due |= Probe.bit()
@@ -101,7 +101,7 @@ func (q *Queue[H, O]) Add(what What, h wire.Header) {
 // addFrame adds a frame with at most a short payload.
 func (q *Queue[H, O]) addFrame(h *wire.Header, payload []byte, forced bool) {
 	wr := q.control(h, payload)
-	q.under.post(wr, slot[H, O]{}, forced, q.opt.Signal)
+	q.slots.post(wr, slot[H, O]{}, forced, q.opt.Signal)
 }
 
 // addData adds the first staged data frame.
@@ -117,7 +117,7 @@ func (q *Queue[H, O]) addData(h *wire.Header) {
 	}
 	if f.Mem == nil {
 		wr := q.control(h, nil)
-		q.under.post(wr, slot[H, O]{n: f.N, part: partOf(f.Flags)}, false, q.opt.Signal)
+		q.slots.post(wr, slot[H, O]{n: f.N, part: partOf(f.Flags)}, false, q.opt.Signal)
 		return
 	}
 	wr, inline := q.frame(h, &f)
@@ -126,7 +126,7 @@ func (q *Queue[H, O]) addData(h *wire.Header) {
 		q.bell.giveBack(f.Held)
 		s.held, s.lent = *new(H), false
 	}
-	q.under.post(wr, s, f.Soon || f.Last && q.gates.Wanted, every)
+	q.slots.post(wr, s, f.Soon || f.Last && q.gates.Wanted, every)
 }
 
 // addStep adds the next work request of the first operation.
@@ -147,7 +147,7 @@ func (q *Queue[H, O]) addStep(w What) {
 		sges[0] = ibv.SGE{Addr: st.Addr + uint64(o.done), Length: uint32(size), LKey: st.LKey}
 		if st.atomic() {
 			size = st.Len
-			sges[0] = q.scratch.result(q.under.posted)
+			sges[0] = q.scratch.result(q.Posted)
 			wr.CompareAdd, wr.Swap = st.Add, st.Swap
 		}
 		wr.SGEs = sges
@@ -178,11 +178,11 @@ func (q *Queue[H, O]) addStep(w What) {
 	if w == Op {
 		m.turn = false
 	}
-	q.under.post(wr, s, full, q.limits.signalWork())
+	q.slots.post(wr, s, full, q.limits.signalWork())
 }
 
 // Doorbell returns the work requests to post. They are valid until the next Begin.
-func (q *Queue[H, O]) Doorbell() []SendWR { return q.bell.wrs }
+func (q *Queue[H, O]) Doorbell() []ibv.SendWR { return q.bell.wrs }
 
 // Inlined returns the memory of data that is in the work requests, or that is not sent after all. The caller returns it
 // when they were posted. The list is valid until the next Begin.

@@ -40,7 +40,7 @@ type Queue[H comparable, O any] struct {
 	controls fifo.Queue[wire.Control]
 	ops      operations[H, O]
 
-	under slots[H, O]
+	slots[H, O]
 	bell  doorbell[H]
 	waits []*Wait
 	lost  Lost
@@ -77,16 +77,7 @@ func (q *Queue[H, O]) PutScratch(mem []byte, at ibv.SGE) { q.scratch = scratch{m
 func (q *Queue[H, O]) HasScratch() bool { return q.scratch.mem != nil }
 
 // UnderWay returns how many work requests have not completed.
-func (q *Queue[H, O]) UnderWay() uint32 { return q.under.posted - q.under.done }
-
-// Posted returns how many work requests there have been. Their IDs are their numbers, from 0 on.
-func (q *Queue[H, O]) Posted() uint32 { return q.under.posted }
-
-// Done returns how many of them have completed, with success or without.
-func (q *Queue[H, O]) Done() uint32 { return q.under.done }
-
-// Acked returns how many of them have completed with success.
-func (q *Queue[H, O]) Acked() uint32 { return q.under.acked }
+func (q *Queue[H, O]) UnderWay() uint32 { return q.Posted - q.Done }
 
 // SetDue makes a frame without content due or not: Lower, Answer, Limit or Ping. When it is added, it is no longer due.
 func (q *Queue[H, O]) SetDue(w What, due bool) {
@@ -116,7 +107,7 @@ func (q *Queue[H, O]) Sent(w What) bool { return q.sent.Has(w) && !q.due.Has(w) 
 func (q *Queue[H, O]) Ending() bool { return (q.due | q.sent).Has(FIN) }
 
 // Confirmed reports whether the last frame of this kind is in the peer's memory, and no other is due.
-func (q *Queue[H, O]) Confirmed(w What) bool { return q.Sent(w) && wire.Before(q.at[w], q.under.acked) }
+func (q *Queue[H, O]) Confirmed(w What) bool { return q.Sent(w) && wire.Before(q.at[w], q.Acked) }
 
 // Tell queues a frame about leases.
 func (q *Queue[H, O]) Tell(c wire.Control) {

@@ -121,7 +121,7 @@ func TestEnd(t *testing.T) {
 	}
 	post(q, open)
 	state(true, true, false)
-	done(q, q.Posted())
+	done(q, q.Posted)
 	state(true, true, true)
 	q.DueEnd(FIN, wire.FINClosed)
 	state(true, false, false)
@@ -129,7 +129,7 @@ func TestEnd(t *testing.T) {
 	if h := wire.ParseHeader(q.Doorbell()[0].Inline); h.Kind != wire.FIN || h.Aux != wire.FINClosed {
 		t.Errorf("the second FIN: %+v", h)
 	}
-	done(q, q.Posted())
+	done(q, q.Posted)
 	state(true, true, true)
 }
 
@@ -249,8 +249,8 @@ func TestLose(t *testing.T) {
 	q.Submit(Op, o)
 	post(q, open)
 	w := q.Await()
-	if q.Lose(); q.UnderWay() != 0 || q.Finished() != o || !o.Failed || q.Acked() != 0 {
-		t.Errorf("%d under way, operation %+v, %d confirmed", q.UnderWay(), o, q.Acked())
+	if q.Lose(); q.UnderWay() != 0 || q.Finished() != o || !o.Failed || q.Acked != 0 {
+		t.Errorf("%d under way, operation %+v, %d confirmed", q.UnderWay(), o, q.Acked)
 	}
 	q.EndWaits()
 	<-w.C
@@ -282,7 +282,7 @@ func round(q *Queue[int, string], f *Frame[int], p []byte) {
 			q.Add(what, wire.Header{})
 		}
 	}
-	upTo := q.Posted()
+	upTo := q.Posted
 	for _, ok := q.Release(upTo, upTo); ok; _, ok = q.Release(upTo, upTo) {
 	}
 	q.Confirm()
@@ -307,8 +307,8 @@ func BenchmarkSend(b *testing.B) {
 		for what := q.Pick(); what != None; what = q.Pick() {
 			q.Add(what, wire.Header{})
 		}
-		if q.Posted()%8 == 0 {
-			upTo := q.Posted()
+		if q.Posted%8 == 0 {
+			upTo := q.Posted
 			for _, ok := q.Release(upTo, upTo); ok; _, ok = q.Release(upTo, upTo) {
 			}
 			q.Confirm()
@@ -345,7 +345,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("the probe is %+v, want a signaled read of %+v into %+v", wr, at, own)
 	}
 	for upTo := range uint32(3) {
-		if done(q, upTo+1); q.Confirmed(FIN) != (upTo == 2) || q.Intact() != true {
+		if done(q, upTo+1); q.Confirmed(FIN) != (upTo == 2) || !q.Failed != true {
 			t.Errorf("with %d of 3 completed, the FIN is confirmed %v", upTo+1, q.Confirmed(FIN))
 		}
 	}
@@ -362,11 +362,11 @@ func TestProbe(t *testing.T) {
 		}
 		post(q, open)
 	}
-	q.Release(q.Posted()-2, q.Posted()-2) // the write
+	q.Release(q.Posted-2, q.Posted-2) // the write
 	if q.Finished() != nil {
 		t.Error("a write has finished that is not known to be in the peer's memory")
 	}
-	q.Release(q.Posted(), q.Posted())
+	q.Release(q.Posted, q.Posted)
 	if q.Finished() == nil {
 		t.Error("the write has not finished")
 	}

@@ -15,13 +15,13 @@ const (
 // others is returned at that time. At least each Limits.signalWork-th is signaled.
 type slots[H comparable, O any] struct {
 	list     [Depth]slot[H, O]
-	posted   uint32 // work requests
-	done     uint32 // of them completed
-	acked    uint32 // of them confirmed
+	Posted   uint32 // work requests; their IDs are their numbers, from 0 on
+	Done     uint32 // of them completed, with success or without
+	Acked    uint32 // of them confirmed
+	Failed   bool   // some have
 	probed   uint32 // of them that the last probe confirms
 	asked    uint32 // posted when the last probe was posted
 	probes   int    // under way
-	failed   bool   // some have
 	signaled uint32 // posted when the last signaled one was posted
 	holding  uint32 // of those since then, that hold something
 	lending  uint32 // of them, that hold memory that others than senders wait for
@@ -40,19 +40,19 @@ type slot[H comparable, O any] struct {
 }
 
 // post counts a work request, which is signaled if forced, or if it is the every-th without.
-func (u *slots[H, O]) post(wr *SendWR, s slot[H, O], forced bool, every uint32) {
-	wr.ID = uint64(u.posted)
-	u.list[u.posted%Depth] = s
-	u.posted++
+func (u *slots[H, O]) post(wr *ibv.SendWR, s slot[H, O], forced bool, every uint32) {
+	wr.ID = uint64(u.Posted)
+	u.list[u.Posted%Depth] = s
+	u.Posted++
 	if s.probe {
-		u.asked = u.posted
+		u.asked = u.Posted
 		u.probes++
 	}
 	var nothing H
 	switch {
-	case forced || u.posted-u.signaled >= every:
+	case forced || u.Posted-u.signaled >= every:
 		wr.Flags |= ibv.Signaled
-		u.signaled, u.holding, u.lending = u.posted, 0, 0
+		u.signaled, u.holding, u.lending = u.Posted, 0, 0
 	case s.held != nothing:
 		u.holding++
 		if s.lent {
