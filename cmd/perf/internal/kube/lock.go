@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -187,11 +186,7 @@ func (l *Lock) act(ctx context.Context, c *Claim, do Action) error {
 		c.Conflict(now)
 		return nil
 	default:
-		pause := time.Duration(0)
-		if s := (*StatusError)(nil); errors.As(err, &s) {
-			pause = s.Pause
-		}
-		c.Failed(now, pause)
+		c.Failed(now, status(err).Pause)
 	}
 	return err
 }
