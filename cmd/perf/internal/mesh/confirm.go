@@ -113,8 +113,8 @@ func (m *coordinator) second(sheets []*sheet) *second {
 		shuffle(list)
 	}
 	slow := map[[4]string]bool{}
-	for i := range m.res.SlowPairs {
-		slow[m.res.SlowPairs[i].key()] = true
+	for s := range lists.Each(m.res.SlowPairs) {
+		slow[s.key()] = true
 	}
 	for p := range lists.Each(m.res.Pairs) {
 		if a, b := p.end(0), p.end(1); p.Error == "" && !slow[p.key()] && good[a] && good[b] {
@@ -190,12 +190,7 @@ func (c *second) control(class [2]peers) {
 
 // pairs adds the slow pairs of hosts that are not suspects, the worst.
 func (c *second) pairs() {
-	var others []*SlowPair
-	for i := range c.res.SlowPairs {
-		if s := &c.res.SlowPairs[i]; !c.res.explains(s) {
-			others = append(others, s)
-		}
-	}
+	others := slices.DeleteFunc(slices.Collect(lists.Each(c.res.SlowPairs)), c.res.explains)
 	slices.SortStableFunc(others, func(a, b *SlowPair) int {
 		return cmp.Compare(figureOf(b.Figure).Factor(b.Value, b.Median), figureOf(a.Figure).Factor(a.Value, a.Median))
 	})
@@ -261,8 +256,8 @@ func (c *second) run() {
 func (c *second) compare(look int) {
 	for _, f := range Figures {
 		control := map[[2]peers][]float64{}
-		for k := range c.ran {
-			if r := &c.ran[k]; r.control && f.Of(&r.PairResult) > 0 && !r.starved() {
+		for r := range lists.Each(c.ran) {
+			if r.control && f.Of(&r.PairResult) > 0 && !r.starved() {
 				control[r.class] = append(control[r.class], f.Of(&r.PairResult))
 			}
 		}
@@ -271,8 +266,8 @@ func (c *second) compare(look int) {
 				c.closed[k] = c.host(s, f, control) || look == mostLooks-1
 			}
 		}
-		for k := range c.res.SlowPairs {
-			if s := &c.res.SlowPairs[k]; s.Figure == f.Key && s.Confirmed == nil && !c.res.explains(s) {
+		for s := range lists.Each(c.res.SlowPairs) {
+			if s.Figure == f.Key && s.Confirmed == nil && !c.res.explains(s) {
 				c.onePair(s, f, control)
 			}
 		}

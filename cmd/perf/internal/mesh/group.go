@@ -92,10 +92,7 @@ func (s *sheet) levels(nics []int, o Outliers) (groups [][]int) {
 	cuts := gaps(order, max(fewest, (len(order)+7)/8), o.least(s.f))
 	var middles, spreads []float64
 	for i := range cuts[1:] {
-		var v []float64
-		for _, l := range order[cuts[i]:cuts[i+1]] {
-			v = append(v, l.x)
-		}
+		v := lists.Map(order[cuts[i]:cuts[i+1]], func(l level) float64 { return l.x })
 		middles, spreads = append(middles, Median(v)), append(spreads, mad(v))
 	}
 	for i, c := range cuts[1 : len(cuts)-1] {

@@ -17,29 +17,26 @@ const (
 	Version = 1
 )
 
-// Order selects the tests, and which run at the same time.
-type Order = schedule.Order
-
 // Result has the figures of a mesh; its JSON is the program's.
 type Result struct {
-	Schema    string       `json:"schema"`
-	Version   int          `json:"version"`
-	Program   string       `json:"program"`
-	Command   []string     `json:"command,omitempty"`
-	Started   time.Time    `json:"started"`
-	Elapsed   float64      `json:"elapsed_seconds"`
-	Order     Order        `json:"order"`
-	Rounds    int          `json:"rounds,omitempty"`
-	Test      Test         `json:"test"`
-	Rails     Rails        `json:"rails,omitempty"`
-	Hosts     []string     `json:"hosts"`
-	HostNICs  [][]string   `json:"host_nics,omitempty"` // of each host, if they have names
-	Pairs     []PairResult `json:"pairs"`
-	SlowPairs []SlowPair   `json:"slow_pairs"`
-	SlowHosts []SlowHost   `json:"slow_hosts"`
-	LostHosts []LostHost   `json:"lost_hosts"`
-	DarkNICs  []DarkNIC    `json:"dark_nics,omitempty"`  // which reach nobody
-	UnmetNICs []HostNIC    `json:"unmet_nics,omitempty"` // which no host that they met has
+	Schema    string         `json:"schema"`
+	Version   int            `json:"version"`
+	Program   string         `json:"program"`
+	Command   []string       `json:"command,omitempty"`
+	Started   time.Time      `json:"started"`
+	Elapsed   float64        `json:"elapsed_seconds"`
+	Order     schedule.Order `json:"order"`
+	Rounds    int            `json:"rounds,omitempty"`
+	Test      Test           `json:"test"`
+	Rails     Rails          `json:"rails,omitempty"`
+	Hosts     []string       `json:"hosts"`
+	HostNICs  [][]string     `json:"host_nics,omitempty"` // of each host, if they have names
+	Pairs     []PairResult   `json:"pairs"`
+	SlowPairs []SlowPair     `json:"slow_pairs"`
+	SlowHosts []SlowHost     `json:"slow_hosts"`
+	LostHosts []LostHost     `json:"lost_hosts"`
+	DarkNICs  []DarkNIC      `json:"dark_nics,omitempty"`  // which reach nobody
+	UnmetNICs []HostNIC      `json:"unmet_nics,omitempty"` // which no host that they met has
 	// NICs that have no partner of their name on hosts that have others left.
 	UnpairedNICs []UnpairedNIC `json:"unpaired_nics,omitempty"`
 	Groups       []Group       `json:"groups"`
@@ -110,10 +107,7 @@ func (p *PairResult) end(i int) end {
 
 // Ends returns what people call the two ends.
 func (p *PairResult) Ends() (from, to string) {
-	if p.many {
-		return endName(p.From, p.FromNIC), endName(p.To, p.ToNIC)
-	}
-	return p.From, p.To
+	return endName(p.From, lists.When(p.many, p.FromNIC)), endName(p.To, lists.When(p.many, p.ToNIC))
 }
 
 // SlowPair is a direction whose figure is an outlier.
@@ -233,10 +227,7 @@ type UnpairedNIC struct {
 
 // endName is how people call a NIC of a host.
 func endName(host, nic string) string {
-	if nic == "" {
-		return host
-	}
-	return host + " " + nic
+	return host + lists.When(nic != "", " "+nic)
 }
 
 // DarkNIC is a NIC that reaches nobody, or no host any more.

@@ -181,12 +181,7 @@ func (r *Result) lost(w io.Writer) {
 
 // distribution writes how the figures of many pairs are spread, and the worst of them.
 func (r *Result) distribution(w io.Writer, f Figure) {
-	var list []*PairResult
-	for i := range r.Pairs {
-		if f.Of(&r.Pairs[i]) > 0 {
-			list = append(list, &r.Pairs[i])
-		}
-	}
+	list := slices.DeleteFunc(slices.Collect(lists.Each(r.Pairs)), func(p *PairResult) bool { return !(f.Of(p) > 0) })
 	if len(list) == 0 {
 		fmt.Fprintf(w, "%s: no pair has a figure\n\n", f.Title)
 		return

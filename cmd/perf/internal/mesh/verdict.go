@@ -52,23 +52,17 @@ func (r *Result) slowPairs(s *sheet) {
 
 // slowHosts enters the NICs that are slow in a part. If all of a host are, it is the host.
 func (r *Result) slowHosts(s *sheet, k int) {
-	medians := make([]float64, len(s.groups))
-	for g := range s.groups {
-		medians[g] = s.median(&s.groups[g], k)
-	}
-	var order []int
-	for n := range s.nics {
-		if len(s.nics[n].part[k].values) > 0 {
-			order = append(order, n)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return s.nics[a].compare(s.nics[b].end) })
+	medians := lists.Map(s.groups, func(g group) float64 { return s.median(&g, k) })
+	order := slices.DeleteFunc(slices.Collect(lists.Each(s.nics)), func(n *entry) bool {
+		return len(n.part[k].values) == 0
+	})
+	slices.SortFunc(order, func(a, b *entry) int { return a.compare(b.end) })
 	for i := 0; i < len(order); {
 		first := i
 		var slow []SlowHost
 		var values []float64
-		for ; i < len(order) && s.nics[order[i]].host == s.nics[order[first]].host; i++ {
-			n := &s.nics[order[i]]
+		for ; i < len(order) && order[i].host == order[first].host; i++ {
+			n := order[i]
 			if p := &n.part[k]; p.slow {
 				slow = append(slow, SlowHost{Host: r.Hosts[n.host], NIC: n.name, Part: parts[k], Figure: s.f.Key,
 					Value: p.median, Median: medians[n.group]})

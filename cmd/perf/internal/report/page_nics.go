@@ -88,17 +88,11 @@ func (v *view) unknown() {
 
 // side is an end of a pair in words.
 func (v *view) side(host, nic string) string {
-	if v.rails < 2 {
-		nic = ""
-	}
-	return end(host, nic)
+	return end(host, lists.When(v.rails > 1, nic))
 }
 
 func end(host, nic string) string {
-	if nic == "" {
-		return name(host)
-	}
-	return name(host) + " " + name(nic)
+	return name(host) + lists.When(nic != "", " "+name(nic))
 }
 
 // explained reports whether a pair is slow or without a figure as one of its hosts or NICs is.
