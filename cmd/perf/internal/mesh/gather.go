@@ -326,10 +326,7 @@ func (m *coordinator) steps() (text string) {
 	for _, from := range froms[:min(len(froms), most)] {
 		text += fmt.Sprintf("; from %s: %v", from, m.reached[from])
 	}
-	if n := len(froms) - most; n > 0 {
-		text += fmt.Sprintf("; likewise from %d other addresses", n)
-	}
-	return text
+	return text + lists.When(len(froms) > most, fmt.Sprintf("; likewise from %d other addresses", len(froms)-most))
 }
 
 // missing names those that did not come.

@@ -93,20 +93,15 @@ const mostShown = 4.6 // a factor of 100
 
 // describe returns what people have to know of a group.
 func (r *Result) describe(s *sheet, g *group) Group {
-	d := Group{Figure: s.f.Key, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0)}
+	d := Group{Figure: s.f.Key, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0),
+		Shows: lists.When(g.shows < mostShown, s.f.share(g.shows))}
 	if math.IsNaN(d.Median) {
 		d.Median = s.median(g, 1)
 	}
-	if g.shows < mostShown {
-		d.Shows = s.f.share(g.shows)
-	}
 	if g.shown {
-		for _, n := range g.nics {
-			if h := r.Hosts[s.nics[n].host]; !slices.Contains(d.Hosts, h) {
-				d.Hosts = append(d.Hosts, h)
-			}
-		}
+		d.Hosts = lists.Map(g.nics, func(n int) string { return r.Hosts[s.nics[n].host] })
 		slices.Sort(d.Hosts)
+		d.Hosts = slices.Compact(d.Hosts)
 	}
 	return d
 }

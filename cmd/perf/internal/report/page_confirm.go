@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 )
 
@@ -28,15 +29,7 @@ func settled(m *mesh.Result) (*mesh.Result, string) {
 		}
 		return !m.Stands(&s)
 	})
-	var parts []string
-	if n := len(names); n > 0 {
-		parts = append(parts, plural(n, "host", "hosts"))
-	}
-	if n := len(pairs); n > 0 {
-		parts = append(parts, plural(n, "pair", "pairs"))
-	}
-	if parts == nil {
-		return &rest, ""
-	}
-	return &rest, strings.Join(parts, " and ") + " looked slow, which was not confirmed by another look, alone"
+	parts := strings.Join(words(lists.When(len(names) > 0, plural(len(names), "host", "hosts")),
+		lists.When(len(pairs) > 0, plural(len(pairs), "pair", "pairs"))), " and ")
+	return &rest, lists.When(parts != "", parts+" looked slow, which was not confirmed by another look, alone")
 }

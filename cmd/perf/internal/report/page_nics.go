@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
@@ -116,11 +114,9 @@ func (v *view) darkNICs() {
 	}
 	v.part(len(v.m.DarkNICs), "NIC dark", "NICs dark")
 	some(v, "dark", v.m.DarkNICs, mostVerdicts, "more, in the JSON file", func(d mesh.DarkNIC) (host, why string) {
-		why = "reaches nobody: " + cut(printable.Message(d.Error), longestError)
-		if n := without[[2]string{d.Host, d.NIC}]; n > 0 {
-			why += fmt.Sprintf(". %s of it without a figure", plural(n, "pair", "pairs"))
-		}
-		return end(d.Host, d.NIC), why
+		n := without[[2]string{d.Host, d.NIC}]
+		return end(d.Host, d.NIC), "reaches nobody: " + cut(printable.Message(d.Error), longestError) +
+			lists.When(n > 0, ". "+plural(n, "pair", "pairs")+" of it without a figure")
 	})
 	some(v, "unmet", v.m.UnmetNICs, mostVerdicts/4, "more NICs were not measured", func(n mesh.HostNIC) (_, _ string) {
 		return end(n.Host, n.NIC), "was not measured: no host that it met has such a NIC"

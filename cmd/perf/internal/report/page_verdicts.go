@@ -48,19 +48,11 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	v.stalls()
 	v.part(len(slowPairs), "more pair slow", "more pairs slow")
 	if n := len(slowPairs); n > 0 {
-		few := strings.Join(slowPairs[:min(n, 3)], ", ")
-		if n > 3 {
-			few += " and " + plural(n-3, "more pair", "more pairs")
-		}
-		v.add("slow", "", few+", although the hosts are not slow")
+		v.add("slow", "", strings.Join(slowPairs[:min(n, 3)], ", ")+andMore(n-3)+", although the hosts are not slow")
 	}
 	v.part(failed, "pair failed", "pairs failed")
 	some(v, "failed", byCount(errs), mostVerdicts/4, "other errors", func(text string) (host, why string) {
-		which := first[text]
-		if n := errs[text]; n > 1 {
-			which += " and " + plural(n-1, "more pair", "more pairs")
-		}
-		return "", which + ": " + text
+		return "", first[text] + andMore(errs[text]-1) + ": " + text
 	})
 	v.Bad = v.parts != nil
 	v.part(len(v.m.Unknown), "host unknown", "hosts unknown")
@@ -77,6 +69,8 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		v.Headline = "no host and no pair is slow"
 	}
 }
+
+func andMore(n int) string { return lists.When(n > 0, " and "+plural(n, "more pair", "more pairs")) }
 
 // kinds of hosts that are gone, or did not come.
 var kinds = []string{mesh.Lost, mesh.LeftOut, mesh.Absent}
@@ -239,10 +233,8 @@ func (v *view) worst(slow slowFigures) {
 				w.Bad[k] = slow.has(c.p, f)
 			}
 		}
-		w.Says = "not slow"
-		if w.Slow = w.Bad[0] || w.Bad[1]; w.Slow {
-			w.Says = "slow"
-		}
+		w.Slow = w.Bad[0] || w.Bad[1]
+		w.Says = lists.When(!w.Slow, "not ") + "slow"
 		for _, h := range hosts {
 			seen[h] = true
 			w.Says += ", as host " + name(h)

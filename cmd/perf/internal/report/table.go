@@ -104,10 +104,7 @@ func (t Table) end(s session.Setup) {
 	} else if t.Plan.Peer.CMExchange {
 		peer += ", exchange by rdma_cm"
 	}
-	at := s.PeerAddress
-	if raw && t.Plan.Frames.Peer == [6]byte{} {
-		at = "any"
-	}
+	at := cmp.Or(lists.When(raw && t.Plan.Frames.Peer == [6]byte{}, "any"), s.PeerAddress)
 	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(at), peer)
 	if s.Place.Nodes > 0 {
 		fmt.Fprintf(t.W, "  place    %s\n", s.Place.String())
@@ -155,11 +152,8 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.Load.Infinite, "until interrupted")
 	add(p.Load.Gap > 0, "a gap of %v before each message", p.Load.Gap)
 	if p.Metric == wire.Latency {
-		trip := "half"
-		if p.Verb.Fetches() {
-			trip = "whole"
-		}
-		add(p.Report.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)", trip)
+		add(p.Report.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)",
+			cmp.Or(lists.When(p.Verb.Fetches(), "whole"), "half"))
 		add(p.Report.LatencyDef == plan.ToCompletion, "latency as post to completion")
 	}
 	return strings.Join(o, ", ")
