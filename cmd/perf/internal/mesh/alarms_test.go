@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -85,7 +86,7 @@ func TestAlarms(t *testing.T) {
 				for _, s := range res.SlowHosts {
 					named[s.Host] = true
 				}
-				is := btoi(named[res.Hosts[slow]])
+				is := lists.When(named[res.Hosts[slow]], 1)
 				found += is
 				alarms += len(named) - is
 				g := res.Groups[0].Shows
@@ -104,7 +105,7 @@ func TestAlarms(t *testing.T) {
 			t.Logf("| %s | %d | %d of %d | %s | %d of %d | %d | %d |", row.name, n, alarms, runs*(hosts-1), least,
 				found, runs, claims, right)
 			// In 20 runs, one alarm is none too many.
-			if alarms*10000 > runs*(hosts-1)+10000*btoi(runs < 200) || 100*right < 95*claims {
+			if alarms*10000 > runs*(hosts-1)+10000*lists.When(runs < 200, 1) || 100*right < 95*claims {
 				t.Errorf("%s, %d rounds: %d false alarms in %d runs; of %d runs that can, %d find it", row.name, n,
 					alarms, runs, claims, right)
 			}

@@ -149,16 +149,9 @@ func told(order []level, gap int, pairs []*test) bool {
 	cut := (order[gap-1].x + order[gap].x) / 2
 	var all, right [2]int
 	for _, t := range pairs {
-		i := btoi(better[t.nics[0]] && better[t.nics[1]])
+		i := lists.When(better[t.nics[0]] && better[t.nics[1]], 1)
 		all[i]++
-		right[i] += btoi((i == 1) == (t.good > cut))
+		right[i] += lists.When((i == 1) == (t.good > cut), 1)
 	}
 	return 4*right[0] >= 3*all[0] && 4*right[1] >= 3*all[1]
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"math"
 	"slices"
 	"strings"
 
@@ -248,18 +247,13 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 	if n == 0 && f.Key == latencyKey {
 		return
 	}
-	lowest, highest := math.Inf(1), 0.0
-	for _, list := range [][]float64{good, bad} {
-		for _, x := range list {
-			lowest, highest = min(lowest, x), max(highest, x)
-		}
-	}
 	if n > 0 {
+		all := slices.Concat(good, bad)
 		d := plot.Distribution{Title: f.Title + " of all pairs", X: fmt.Sprintf("%s [%s]", strings.ToLower(f.Title),
 			f.unit),
 			Values: good, Bad: bad, Lines: []plot.Line{{Value: median, Name: "median " + plot.Number(median)}},
 			Desc: fmt.Sprintf("Of %s, from %s to %s, the median is %s. %d are slow.", plural(n, "pair", "pairs"),
-				plot.Number(lowest), plot.Number(highest), plot.Number(median), len(bad))}
+				plot.Number(slices.Min(all)), plot.Number(slices.Max(all)), plot.Number(median), len(bad))}
 		html, err := d.HTML(c.id())
 		c.count(err)
 		v.Distributions = append(v.Distributions, html)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 )
@@ -507,7 +508,7 @@ func TestPage_Unknown(t *testing.T) {
 func TestPage_Unclear(t *testing.T) {
 	m := meshWith(8) // 0 to 2 and 3 to 4 are sides, 5 could not be tested, 6 had busy CPUs, 7 is good
 	var sides [2][]mesh.HostNIC
-	side := func(i int) int { return btoi(i < 3) + 2*btoi(i == 3 || i == 4) }
+	side := func(i int) int { return lists.When(i < 3, 1) + 2*lists.When(i == 3 || i == 4, 1) }
 	for i, h := range m.Hosts {
 		if s := side(i); s > 0 {
 			sides[s-1] = append(sides[s-1], mesh.HostNIC{Host: h})

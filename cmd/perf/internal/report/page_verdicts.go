@@ -60,7 +60,7 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	switch {
 	case v.parts != nil:
 		v.Headline = strings.Join(v.parts, ", ")
-		v.Headline = strings.Replace(v.Headline, "more pair", "pair", btoi(len(v.m.SlowHosts) == 0))
+		v.Headline = strings.Replace(v.Headline, "more pair", "pair", lists.When(len(v.m.SlowHosts) == 0, 1))
 	case measured == 0:
 		v.Headline = "no pair was measured"
 	case v.Error != "":
@@ -155,24 +155,19 @@ func (v *view) slowHosts() {
 
 // slowSays describes a part of a slow host, and its figure.
 func slowSays(p mesh.SlowHost) string {
-	says := p.Part
-	for f := range lists.Each(pairFigures[:]) {
-		if p.Figure != f.Key {
-			continue
-		}
-		if says += " at"; f.Key == latencyKey {
-			says += " a latency of"
-		}
-		if x, m := p.Value/f.Per, p.Median/f.Per; plot.Log.Fits(x) && plot.Log.Fits(m) {
-			says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
-		} else {
-			says = p.Part + ", " + map[string]string{bandwidthKey: "bandwidth", latencyKey: "latency"}[f.Key]
-		}
+	figure := func(per float64, unit string) string {
+		x, m := p.Value/per, p.Median/per
+		return lists.When(plot.Log.Fits(x) && plot.Log.Fits(m), " "+plot.Number(x)+" "+unit+" ("+distance(x, m)+")")
 	}
+	says := p.Part
 	if words := tails[p.Figure]; words != "" {
-		says += ", " + words
-		if x, m := p.Value/1e3, p.Median/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
-			says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
+		says += ", " + words + figure(1e3, "µs")
+	}
+	for f := range lists.Each(pairFigures[:]) {
+		if said := figure(f.Per, f.unit); p.Figure == f.Key && said != "" {
+			says += " at" + lists.When(f.Key == latencyKey, " a latency of") + said
+		} else if p.Figure == f.Key {
+			says += ", " + map[string]string{bandwidthKey: "bandwidth", latencyKey: "latency"}[f.Key]
 		}
 	}
 	return cut(printable.Message(says), longestError)
@@ -286,10 +281,10 @@ func (v *view) hosts(medians [2]float64) {
 	}
 	for _, s := range v.m.SlowHosts {
 		if i, ok := v.at[s.Host]; ok {
-			k := 2 * btoi(s.Figure == latencyKey)
-			v.Hosts[i].Slow[k+btoi(s.Part == "receives")] = true
+			k := 2 * lists.When(s.Figure == latencyKey, 1)
+			v.Hosts[i].Slow[k+lists.When(s.Part == "receives", 1)] = true
 		}
 	}
-	rank := func(h hostRow) int { return 2*btoi(h.Bad) + btoi(h.Says == unknownHost) }
+	rank := func(h hostRow) int { return 2*lists.When(h.Bad, 1) + lists.When(h.Says == unknownHost, 1) }
 	slices.SortStableFunc(v.Hosts, func(a, b hostRow) int { return rank(b) - rank(a) })
 }

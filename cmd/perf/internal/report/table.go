@@ -93,17 +93,9 @@ func (t Table) end(s session.Setup) {
 	} else {
 		fmt.Fprintf(t.W, "  address  lid %d, peer %d\n", l.LID, s.PeerLID)
 	}
-	peer := "perftest " + printable.Name(s.PeerVersion)
-	if s.PeerVersion == "" {
-		peer = "by Ethernet frames"
-	} else if s.PeerOurs {
-		peer = "rdmaperf"
-	}
-	if s.RDMACM {
-		peer += ", by rdma_cm"
-	} else if t.Plan.Peer.CMExchange {
-		peer += ", exchange by rdma_cm"
-	}
+	peer := cmp.Or(lists.When(s.PeerVersion == "", "by Ethernet frames"), lists.When(s.PeerOurs, "rdmaperf"),
+		"perftest "+printable.Name(s.PeerVersion)) +
+		cmp.Or(lists.When(s.RDMACM, ", by rdma_cm"), lists.When(t.Plan.Peer.CMExchange, ", exchange by rdma_cm"))
 	at := cmp.Or(lists.When(raw && t.Plan.Frames.Peer == [6]byte{}, "any"), s.PeerAddress)
 	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(at), peer)
 	if s.Place.Nodes > 0 {
