@@ -43,7 +43,8 @@ func tournament(hosts, rounds int, figures func(from, to int) (bits, latency flo
 					continue // one rests
 				}
 				bits, latency := figures(p[0], p[1])
-				r.Pairs = append(r.Pairs, PairResult{From: r.Hosts[p[0]], To: r.Hosts[p[1]], from: p[0], to: p[1],
+				r.Pairs = append(r.Pairs, PairResult{Direction: Direction{From: r.Hosts[p[0]], To: r.Hosts[p[1]]},
+					from: p[0], to: p[1],
 					Bits: bits, P50: latency})
 			}
 		}
@@ -136,8 +137,9 @@ func TestConfirmControls(t *testing.T) {
 					for range partners {
 						add := func(from, to string, x float64, control bool) {
 							tests++
-							c.ran = append(c.ran, repeated{repeat{control: control}, PairResult{From: from, To: to,
-								Bits: 400e9 * x * row.at(r)}})
+							c.ran = append(c.ran, repeated{repeat{control: control}, PairResult{
+								Direction: Direction{From: from, To: to},
+								Bits:      400e9 * x * row.at(r)}})
 						}
 						add("s", "a", figure, false)
 						add("b", "c", 1, true)

@@ -112,12 +112,12 @@ func (m *coordinator) second(sheets []*sheet) *second {
 		slices.SortFunc(list, end.compare)
 		shuffle(list)
 	}
-	slow := map[[4]string]bool{}
+	slow := map[Direction]bool{}
 	for s := range lists.Each(m.res.SlowPairs) {
-		slow[s.key()] = true
+		slow[s.Direction] = true
 	}
 	for p := range lists.Each(m.res.Pairs) {
-		if a, b := p.end(0), p.end(1); p.Error == "" && !slow[p.key()] && good[a] && good[b] {
+		if a, b := p.end(0), p.end(1); p.Error == "" && !slow[p.Direction] && good[a] && good[b] {
 			k := c.class(a, b)
 			c.ready[k] = append(c.ready[k], [2]end{a, b})
 		}
@@ -194,13 +194,13 @@ func (c *second) pairs() {
 	slices.SortStableFunc(others, func(a, b *SlowPair) int {
 		return cmp.Compare(figureOf(b.Figure).Factor(b.Value, b.Median), figureOf(a.Figure).Factor(a.Value, a.Median))
 	})
-	at := map[[4]string]*PairResult{}
+	at := map[Direction]*PairResult{}
 	for p := range lists.Each(c.res.Pairs) {
-		at[p.key()] = p
+		at[p.Direction] = p
 	}
 	seen := map[*PairResult]bool{} // a pair may have two slow figures
 	for _, s := range others {
-		p := at[s.key()]
+		p := at[s.Direction]
 		if !seen[p] && len(seen) < mostAgain {
 			class := c.class(p.end(0), p.end(1))
 			c.list = append(c.list, repeat{[2]end{p.end(0), p.end(1)}, class, false})
@@ -317,7 +317,7 @@ func some(v []float64) []float64 {
 func (c *second) onePair(s *SlowPair, f Figure, control map[[2]peers][]float64) {
 	for r := range lists.Each(c.ran) {
 		x := f.Of(&r.PairResult)
-		if r.control || r.starved() || !(x > 0) || s.key() != r.key() || len(control[r.class]) < fewest {
+		if r.control || r.starved() || !(x > 0) || s.Direction != r.Direction || len(control[r.class]) < fewest {
 			continue
 		}
 		middle := Median(control[r.class])

@@ -69,17 +69,25 @@ type Test struct {
 	LatencyBytes   uint64 `json:"latency_bytes"`
 }
 
+// Direction is from a NIC of one host to a NIC of another one. A NIC may have no name.
+type Direction struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	FromNIC string `json:"from_nic,omitempty"`
+	ToNIC   string `json:"to_nic,omitempty"`
+}
+
+// Rail returns the names of the two NICs.
+func (d *Direction) Rail() [2]string { return [2]string{d.FromNIC, d.ToNIC} }
+
 // PairResult is one direction between two hosts.
 type PairResult struct {
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	FromNIC string  `json:"from_nic,omitempty"`
-	ToNIC   string  `json:"to_nic,omitempty"`
-	Bits    float64 `json:"bandwidth_bits_per_second,omitempty"`
-	P50     float64 `json:"latency_p50_ns,omitempty"`
-	P99     float64 `json:"latency_p99_ns,omitempty"`
-	Max     float64 `json:"latency_max_ns,omitempty"`
-	Error   string  `json:"error,omitempty"`
+	Direction
+	Bits  float64 `json:"bandwidth_bits_per_second,omitempty"`
+	P50   float64 `json:"latency_p50_ns,omitempty"`
+	P99   float64 `json:"latency_p99_ns,omitempty"`
+	Max   float64 `json:"latency_max_ns,omitempty"`
+	Error string  `json:"error,omitempty"`
 
 	// Of the test of its two whose CPUs were the busier.
 	FromCPU *starve.Waits `json:"from_cpu,omitempty"`
@@ -112,13 +120,10 @@ func (p *PairResult) Ends() (from, to string) {
 
 // SlowPair is a direction whose figure is an outlier.
 type SlowPair struct {
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	FromNIC string  `json:"from_nic,omitempty"`
-	ToNIC   string  `json:"to_nic,omitempty"`
-	Figure  string  `json:"figure"`
-	Value   float64 `json:"value"`
-	Median  float64 `json:"median_of_all"` // pairs that are equal
+	Direction
+	Figure string  `json:"figure"`
+	Value  float64 `json:"value"`
+	Median float64 `json:"median_of_all"` // pairs that are equal
 	Again
 }
 
@@ -248,10 +253,7 @@ type StalledHost struct {
 
 // StalledPair is a direction in which a message took long.
 type StalledPair struct {
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	FromNIC string  `json:"from_nic,omitempty"`
-	ToNIC   string  `json:"to_nic,omitempty"`
+	Direction
 	Seconds float64 `json:"seconds"`
 }
 

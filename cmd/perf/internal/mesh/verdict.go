@@ -44,8 +44,8 @@ func (r *Result) slowPairs(s *sheet) {
 	for t := range lists.Each(s.tests) {
 		if c := s.class(t); t.d < bar[c] {
 			p := &r.Pairs[t.pair]
-			r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
-				Figure: s.f.Key, Value: t.x, Median: s.middle[c]})
+			r.SlowPairs = append(r.SlowPairs, SlowPair{Direction: p.Direction, Figure: s.f.Key, Value: t.x,
+				Median: s.middle[c]})
 		}
 	}
 }
@@ -129,10 +129,6 @@ func (r *Result) passed(p *SlowPair) (yes bool) {
 
 // has reports whether a verdict is about a NIC of a host.
 func (s *SlowHost) has(host, nic string) bool { return s.Host == host && (s.NIC == "" || s.NIC == nic) }
-
-// key names the two NICs of a pair.
-func (s *SlowPair) key() [4]string   { return [4]string{s.From, s.FromNIC, s.To, s.ToNIC} }
-func (p *PairResult) key() [4]string { return [4]string{p.From, p.FromNIC, p.To, p.ToNIC} }
 
 // explains reports whether a slow pair is one of a slow host or NIC.
 func (r *Result) explains(p *SlowPair) bool {

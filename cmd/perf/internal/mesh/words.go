@@ -19,9 +19,9 @@ func named(host, nic string) string {
 	return printable.Name(host) + lists.When(nic != "", " "+printable.Name(nic))
 }
 
-// side is an end of a pair: with its NIC, if hosts have several.
-func (r *Result) side(host, nic string) string {
-	return named(host, lists.When(r.many, nic))
+// called is how people read a pair: with its NICs, if hosts have several.
+func (r *Result) called(d *Direction) string {
+	return named(d.From, lists.When(r.many, d.FromNIC)) + " > " + named(d.To, lists.When(r.many, d.ToNIC))
 }
 
 // listed writes a line for each of the first ones of a list, and one for the rest, if those are several.

@@ -13,7 +13,7 @@ import (
 // with it.
 func settled(m *mesh.Result) (*mesh.Result, string) {
 	rest := *m
-	names, pairs := map[mesh.HostNIC]bool{}, map[[4]string]bool{}
+	names, pairs := map[mesh.HostNIC]bool{}, map[mesh.Direction]bool{}
 	rest.SlowHosts = slices.DeleteFunc(slices.Clone(m.SlowHosts), func(s mesh.SlowHost) bool {
 		if !s.Holds() {
 			names[mesh.HostNIC{Host: s.Host, NIC: s.NIC}] = true
@@ -25,7 +25,7 @@ func settled(m *mesh.Result) (*mesh.Result, string) {
 	}
 	rest.SlowPairs = slices.DeleteFunc(slices.Clone(m.SlowPairs), func(s mesh.SlowPair) bool {
 		if !s.Holds() {
-			pairs[[4]string{s.From, s.FromNIC, s.To, s.ToNIC}] = true
+			pairs[s.Direction] = true
 		}
 		return !m.Stands(&s)
 	})

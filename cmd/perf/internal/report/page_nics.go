@@ -89,6 +89,11 @@ func (v *view) side(host, nic string) string {
 	return end(host, lists.When(v.rails > 1, nic))
 }
 
+// called is a pair in words.
+func (v *view) called(p *mesh.PairResult) string {
+	return v.side(p.From, p.FromNIC) + " to " + v.side(p.To, p.ToNIC)
+}
+
 func end(host, nic string) string {
 	return name(host) + lists.When(nic != "", " "+name(nic))
 }

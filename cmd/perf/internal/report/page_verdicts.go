@@ -34,11 +34,11 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 			failed++
 			text := cut(printable.Message(p.Error), longestError)
 			if errs[text]++; errs[text] == 1 {
-				first[text] = v.side(p.From, p.FromNIC) + " to " + v.side(p.To, p.ToNIC)
+				first[text] = v.called(p)
 			}
 		}
 		if (slow.has(p, &pairFigures[0]) || slow.has(p, &pairFigures[1])) && !v.explained(p) {
-			slowPairs = append(slowPairs, v.side(p.From, p.FromNIC)+" to "+v.side(p.To, p.ToNIC))
+			slowPairs = append(slowPairs, v.called(p))
 		}
 	}
 	v.lostHosts(without)
@@ -193,7 +193,7 @@ func (v *view) worst(slow slowFigures) {
 		rank := 0.0
 		for k := range pairFigures {
 			if x := pairFigures[k].of(p); x > 0 {
-				r := pairFigures[k].Factor(x, v.rail[k][railOf(p)])
+				r := pairFigures[k].Factor(x, v.rail[k][p.Rail()])
 				if slow.has(p, &pairFigures[k]) {
 					r += 1e6 // what was judged comes before what is only far
 				}
@@ -224,7 +224,7 @@ func (v *view) worst(slow slowFigures) {
 		for k := range pairFigures {
 			f := &pairFigures[k]
 			if x := f.of(c.p); x > 0 {
-				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][railOf(c.p)]))
+				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][c.p.Rail()]))
 				w.Bad[k] = slow.has(c.p, f)
 			}
 		}
