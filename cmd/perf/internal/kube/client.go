@@ -89,25 +89,25 @@ func (e *StatusError) Error() string {
 
 // passes reports whether the same request may succeed later.
 func passes(err error) bool {
-	var s *StatusError
-	if !errors.As(err, &s) {
-		return true // no reply, or one that nobody understands
-	}
-	switch s.Code {
+	switch c := code(err); c {
+	case 0: // no reply, or one that nobody understands
 	case http.StatusUnauthorized: // the token has been replaced, and is read again
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 	default:
-		return s.Code >= 500
+		return c >= 500
 	}
 	return true
 }
 
 // code returns the code of a reply, 0 if there is none.
-func code(err error) int {
+func code(err error) int { return status(err).Code }
+
+// status returns the reply of an error, an empty one if there is none.
+func status(err error) *StatusError {
 	if s := (*StatusError)(nil); errors.As(err, &s) {
-		return s.Code
+		return s
 	}
-	return 0
+	return &StatusError{}
 }
 
 // do sends a request once, and reads the reply into an object, if there is one.
@@ -195,14 +195,8 @@ func (c *Client) again(ctx context.Context, method, path string, in, out any) er
 		if err == nil || !passes(err) || ctx.Err() != nil {
 			return err
 		}
-		pause := polls
-		if s := (*StatusError)(nil); errors.As(err, &s) {
-			pause = min(max(pause, s.Pause), mostPause)
-		}
-		if time.Now().Add(pause).After(end) {
-			return err
-		}
-		if !tick.Wait(ctx, pause) {
+		pause := min(max(polls, status(err).Pause), mostPause)
+		if time.Now().Add(pause).After(end) || !tick.Wait(ctx, pause) {
 			return err
 		}
 	}

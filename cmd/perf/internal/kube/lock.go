@@ -1,13 +1,14 @@
 package kube
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/tick"
 )
 
@@ -33,10 +34,7 @@ type HeldError struct {
 
 // Error returns one line.
 func (e *HeldError) Error() string {
-	has := "has the nodes"
-	if e.Wait > 0 {
-		has = fmt.Sprintf("still has the nodes after %v", e.Wait)
-	}
+	has := cmp.Or(lists.When(e.Wait > 0, fmt.Sprintf("still has the nodes after %v", e.Wait)), "has the nodes")
 	return fmt.Sprintf("the run %s %s (Lease %s, since %s); wait longer with --lease-wait", e.Holder, has, e.Lease,
 		e.Since)
 }
@@ -154,11 +152,7 @@ func (l *Lock) keep(ctx context.Context, c *Claim, lose context.CancelCauseFunc)
 			}
 			continue
 		case Stop:
-			lost := &LostError{Lease: l.lease(), Err: last}
-			if c.known {
-				lost.Holder = c.seen.Holder
-			}
-			lose(lost)
+			lose(&LostError{Lease: l.lease(), Err: last, Holder: lists.When(c.known, c.seen.Holder)})
 			return
 		}
 		if err := l.act(ctx, c, do); err != nil {
@@ -187,11 +181,7 @@ func (l *Lock) act(ctx context.Context, c *Claim, do Action) error {
 		c.Conflict(now)
 		return nil
 	default:
-		pause := time.Duration(0)
-		if s := (*StatusError)(nil); errors.As(err, &s) {
-			pause = s.Pause
-		}
-		c.Failed(now, pause)
+		c.Failed(now, status(err).Pause)
 	}
 	return err
 }

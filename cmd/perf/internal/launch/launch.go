@@ -3,6 +3,7 @@ package launch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -52,11 +53,8 @@ func Start(command string, words, env []string, show func(line string) bool) (*L
 	}()
 	go func() {
 		refused := l.tty.watch(l.cmd.Process.Pid)
-		l.err = l.cmd.Wait()
+		l.err = cmp.Or(refused, l.cmd.Wait())
 		l.tty.over(l.cmd.ProcessState)
-		if refused != nil {
-			l.err = refused
-		}
 		close(l.gone) // so that Said waits for what was written, once Ended has the outcome
 		ended <- l.err
 	}()

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -42,7 +43,8 @@ func tournament(hosts, rounds int, figures func(from, to int) (bits, latency flo
 					continue // one rests
 				}
 				bits, latency := figures(p[0], p[1])
-				r.Pairs = append(r.Pairs, PairResult{From: r.Hosts[p[0]], To: r.Hosts[p[1]], from: p[0], to: p[1],
+				r.Pairs = append(r.Pairs, PairResult{Direction: Direction{From: r.Hosts[p[0]], To: r.Hosts[p[1]]},
+					from: p[0], to: p[1],
 					Bits: bits, P50: latency})
 			}
 		}
@@ -85,7 +87,7 @@ func TestAlarms(t *testing.T) {
 				for _, s := range res.SlowHosts {
 					named[s.Host] = true
 				}
-				is := btoi(named[res.Hosts[slow]])
+				is := lists.When(named[res.Hosts[slow]], 1)
 				found += is
 				alarms += len(named) - is
 				g := res.Groups[0].Shows
@@ -104,7 +106,7 @@ func TestAlarms(t *testing.T) {
 			t.Logf("| %s | %d | %d of %d | %s | %d of %d | %d | %d |", row.name, n, alarms, runs*(hosts-1), least,
 				found, runs, claims, right)
 			// In 20 runs, one alarm is none too many.
-			if alarms*10000 > runs*(hosts-1)+10000*btoi(runs < 200) || 100*right < 95*claims {
+			if alarms*10000 > runs*(hosts-1)+10000*lists.When(runs < 200, 1) || 100*right < 95*claims {
 				t.Errorf("%s, %d rounds: %d false alarms in %d runs; of %d runs that can, %d find it", row.name, n,
 					alarms, runs, claims, right)
 			}
@@ -135,8 +137,9 @@ func TestConfirmControls(t *testing.T) {
 					for range partners {
 						add := func(from, to string, x float64, control bool) {
 							tests++
-							c.ran = append(c.ran, repeated{repeat{control: control}, PairResult{From: from, To: to,
-								Bits: 400e9 * x * row.at(r)}})
+							c.ran = append(c.ran, repeated{repeat{control: control}, PairResult{
+								Direction: Direction{From: from, To: to},
+								Bits:      400e9 * x * row.at(r)}})
 						}
 						add("s", "a", figure, false)
 						add("b", "c", 1, true)

@@ -112,12 +112,12 @@ func (m *coordinator) second(sheets []*sheet) *second {
 		slices.SortFunc(list, end.compare)
 		shuffle(list)
 	}
-	slow := map[[4]string]bool{}
-	for i := range m.res.SlowPairs {
-		slow[m.res.SlowPairs[i].key()] = true
+	slow := map[Direction]bool{}
+	for s := range lists.Each(m.res.SlowPairs) {
+		slow[s.Direction] = true
 	}
 	for p := range lists.Each(m.res.Pairs) {
-		if a, b := p.end(0), p.end(1); p.Error == "" && !slow[p.key()] && good[a] && good[b] {
+		if a, b := p.end(0), p.end(1); p.Error == "" && !slow[p.Direction] && good[a] && good[b] {
 			k := c.class(a, b)
 			c.ready[k] = append(c.ready[k], [2]end{a, b})
 		}
@@ -190,22 +190,17 @@ func (c *second) control(class [2]peers) {
 
 // pairs adds the slow pairs of hosts that are not suspects, the worst.
 func (c *second) pairs() {
-	var others []*SlowPair
-	for i := range c.res.SlowPairs {
-		if s := &c.res.SlowPairs[i]; !c.res.explains(s) {
-			others = append(others, s)
-		}
-	}
+	others := slices.DeleteFunc(slices.Collect(lists.Each(c.res.SlowPairs)), c.res.explains)
 	slices.SortStableFunc(others, func(a, b *SlowPair) int {
 		return cmp.Compare(figureOf(b.Figure).Factor(b.Value, b.Median), figureOf(a.Figure).Factor(a.Value, a.Median))
 	})
-	at := map[[4]string]*PairResult{}
+	at := map[Direction]*PairResult{}
 	for p := range lists.Each(c.res.Pairs) {
-		at[p.key()] = p
+		at[p.Direction] = p
 	}
 	seen := map[*PairResult]bool{} // a pair may have two slow figures
 	for _, s := range others {
-		p := at[s.key()]
+		p := at[s.Direction]
 		if !seen[p] && len(seen) < mostAgain {
 			class := c.class(p.end(0), p.end(1))
 			c.list = append(c.list, repeat{[2]end{p.end(0), p.end(1)}, class, false})
@@ -261,8 +256,8 @@ func (c *second) run() {
 func (c *second) compare(look int) {
 	for _, f := range Figures {
 		control := map[[2]peers][]float64{}
-		for k := range c.ran {
-			if r := &c.ran[k]; r.control && f.Of(&r.PairResult) > 0 && !r.starved() {
+		for r := range lists.Each(c.ran) {
+			if r.control && f.Of(&r.PairResult) > 0 && !r.starved() {
 				control[r.class] = append(control[r.class], f.Of(&r.PairResult))
 			}
 		}
@@ -271,8 +266,8 @@ func (c *second) compare(look int) {
 				c.closed[k] = c.host(s, f, control) || look == mostLooks-1
 			}
 		}
-		for k := range c.res.SlowPairs {
-			if s := &c.res.SlowPairs[k]; s.Figure == f.Key && s.Confirmed == nil && !c.res.explains(s) {
+		for s := range lists.Each(c.res.SlowPairs) {
+			if s.Figure == f.Key && s.Confirmed == nil && !c.res.explains(s) {
 				c.onePair(s, f, control)
 			}
 		}
@@ -322,7 +317,7 @@ func some(v []float64) []float64 {
 func (c *second) onePair(s *SlowPair, f Figure, control map[[2]peers][]float64) {
 	for r := range lists.Each(c.ran) {
 		x := f.Of(&r.PairResult)
-		if r.control || r.starved() || !(x > 0) || s.key() != r.key() || len(control[r.class]) < fewest {
+		if r.control || r.starved() || !(x > 0) || s.Direction != r.Direction || len(control[r.class]) < fewest {
 			continue
 		}
 		middle := Median(control[r.class])

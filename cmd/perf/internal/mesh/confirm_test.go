@@ -128,12 +128,12 @@ func TestClearedPairs(t *testing.T) {
 		SlowHosts: []SlowHost{{Host: "cleared", Again: Again{Confirmed: &no}},
 			{Host: "slow", Again: Again{Confirmed: &yes}}},
 		SlowPairs: []SlowPair{
-			{From: "cleared", To: "a"},
-			{From: "a", To: "slow"},
-			{From: "cleared", To: "slow"},
-			{From: "a", To: "b", Again: Again{Confirmed: &no}},
-			{From: "b", To: "a"},
-			{From: "cleared", To: "b", Again: Again{Confirmed: &yes}},
+			{Direction: Direction{From: "cleared", To: "a"}},
+			{Direction: Direction{From: "a", To: "slow"}},
+			{Direction: Direction{From: "cleared", To: "slow"}},
+			{Direction: Direction{From: "a", To: "b"}, Again: Again{Confirmed: &no}},
+			{Direction: Direction{From: "b", To: "a"}},
+			{Direction: Direction{From: "cleared", To: "b"}, Again: Again{Confirmed: &yes}},
 		},
 	}
 	if hosts, figures := r.Slow(); hosts != 1 || figures != 4 {

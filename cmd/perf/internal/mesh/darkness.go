@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 func newDarkness() *darkness {
@@ -314,10 +316,7 @@ func (m *coordinator) blame(e end, why string) {
 func (m *coordinator) named(list []end) {
 	for _, e := range list {
 		h := m.hosts[e.host]
-		d := DarkNIC{Host: h.Name, Error: m.dark.of(e)}
-		if len(h.nics) > 1 {
-			d.NIC = h.nics.name(e.nic)
-		}
+		d := DarkNIC{Host: h.Name, NIC: lists.When(len(h.nics) > 1, h.nics.name(e.nic)), Error: m.dark.of(e)}
 		if m.isClosed(e) {
 			m.res.Untested = append(m.res.Untested, d)
 			continue
@@ -339,10 +338,7 @@ func (m *coordinator) isClosed(e end) bool {
 // called is how people call a NIC, or the host if it has only one.
 func (m *coordinator) called(e end) string {
 	h := m.hosts[e.host]
-	if len(h.nics) > 1 {
-		return endName(h.Name, h.nics.name(e.nic))
-	}
-	return h.Name
+	return endName(h.Name, lists.When(len(h.nics) > 1, h.nics.name(e.nic)))
 }
 
 // unreached is the error of a pair that is known not to reach each other, "" if nothing is known.

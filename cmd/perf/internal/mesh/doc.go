@@ -1,7 +1,7 @@
 // Package mesh measures each pair of many hosts, by agents that run on them, and names those that are slow.
 //
 //	state.go     the configuration, and what a mesh at work knows; result.go has its figures, for people and as JSON
-//	words.go     what NICs and figures are called
+//	words.go     what NICs and pairs are called
 //	darkness.go  which NICs reach which, as far as it is known
 //	own.go       faults of this process, which say nothing of a host
 //	gather.go    hosts that come, doubt.go those that do not say who they are

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
@@ -43,13 +44,14 @@ func (m *coordinator) gather() error {
 			continue
 		}
 		there++
-		if need := m.Order.Together(m.expected()); h.agent.Most < need {
+		if need := m.Order.Together(len(m.hosts)); h.agent.Most < need {
 			wrong = append(wrong, fmt.Errorf("host %s: it runs %d tests at a time, this mesh needs %d: give it "+
 				"--max-clients %d, or the mesh --order rounds", h.Name, h.agent.Most, need, need))
 		}
 	}
 	if wrong == nil && (there < 2 || m.Strict && len(m.res.LostHosts) > 0) {
-		wrong = append(wrong, fmt.Errorf("%d hosts are there; %s", there, m.needs()))
+		wrong = append(wrong, fmt.Errorf("%d hosts are there; %s", there,
+			cmp.Or(lists.When(m.Strict, "with --strict-hosts all have to be"), "a mesh needs at least 2")))
 		for _, l := range m.res.LostHosts {
 			wrong = append(wrong, errors.New(l.String()))
 		}
@@ -63,20 +65,6 @@ func (m *coordinator) gather() error {
 		}
 	}
 	return nil
-}
-
-func (m *coordinator) needs() string {
-	if m.Strict {
-		return "with --strict-hosts all have to be"
-	}
-	return "a mesh needs at least 2"
-}
-
-func (m *coordinator) expected() int {
-	if m.Listener == nil {
-		return len(m.Hosts)
-	}
-	return len(m.hosts)
 }
 
 // leave enters a host that is not measured.
@@ -103,7 +91,7 @@ func (m *coordinator) call() error {
 		}
 	}()
 	if err := context.Cause(m.ctx); err != nil {
-		there := len(agents) - len(slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil }))
+		there := lists.Count(errs, func(err *error) bool { return *err == nil })
 		return fmt.Errorf("%w; %d of %d agents have answered", err, there, len(agents))
 	}
 	seen := map[string]string{}
@@ -211,7 +199,9 @@ func (m *coordinator) await() error {
 	for !m.roster.Complete() {
 		select {
 		case <-tick.C:
-			m.awaiting()
+			if m.Awaited != nil {
+				m.Awaited(m.roster.Awaited())
+			}
 		case a := <-came:
 			if m.arrive(a) {
 				quiet = time.After(m.Patience)
@@ -232,12 +222,6 @@ func (m *coordinator) await() error {
 		}
 	}
 	return nil
-}
-
-func (m *coordinator) awaiting() {
-	if m.Awaited != nil {
-		m.Awaited(m.roster.Awaited())
-	}
 }
 
 // before orders hosts by rank, or else by name; 2 is before 10.
@@ -331,9 +315,6 @@ func (m *coordinator) stopped(from net.Addr, err error) {
 		host = from.String()
 	}
 	if len(m.reached) < mostHalfway || m.reached[host] != nil {
-		if m.reached == nil {
-			m.reached = map[string]error{}
-		}
 		m.reached[host] = err
 	}
 }
@@ -345,10 +326,7 @@ func (m *coordinator) steps() (text string) {
 	for _, from := range froms[:min(len(froms), most)] {
 		text += fmt.Sprintf("; from %s: %v", from, m.reached[from])
 	}
-	if n := len(froms) - most; n > 0 {
-		text += fmt.Sprintf("; likewise from %d other addresses", n)
-	}
-	return text
+	return text + lists.When(len(froms) > most, fmt.Sprintf("; likewise from %d other addresses", len(froms)-most))
 }
 
 // missing names those that did not come.

@@ -92,10 +92,7 @@ func (s *sheet) levels(nics []int, o Outliers) (groups [][]int) {
 	cuts := gaps(order, max(fewest, (len(order)+7)/8), o.least(s.f))
 	var middles, spreads []float64
 	for i := range cuts[1:] {
-		var v []float64
-		for _, l := range order[cuts[i]:cuts[i+1]] {
-			v = append(v, l.x)
-		}
+		v := lists.Map(order[cuts[i]:cuts[i+1]], func(l level) float64 { return l.x })
 		middles, spreads = append(middles, Median(v)), append(spreads, mad(v))
 	}
 	for i, c := range cuts[1 : len(cuts)-1] {
@@ -152,16 +149,9 @@ func told(order []level, gap int, pairs []*test) bool {
 	cut := (order[gap-1].x + order[gap].x) / 2
 	var all, right [2]int
 	for _, t := range pairs {
-		i := btoi(better[t.nics[0]] && better[t.nics[1]])
+		i := lists.When(better[t.nics[0]] && better[t.nics[1]], 1)
 		all[i]++
-		right[i] += btoi((i == 1) == (t.good > cut))
+		right[i] += lists.When((i == 1) == (t.good > cut), 1)
 	}
 	return 4*right[0] >= 3*all[0] && 4*right[1] >= 3*all[1]
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -144,7 +145,7 @@ func TestGroups(t *testing.T) {
 		}
 		groups := 0
 		for _, g := range r.Groups {
-			if groups += btoi(g.Figure == Figures[0].Key); g.Shows == 0 && g.NICs > 4 && tt.c.rounds == 0 &&
+			if groups += lists.When(g.Figure == Figures[0].Key, 1); g.Shows == 0 && g.NICs > 4 && tt.c.rounds == 0 &&
 				tt.c.hosts > 2 {
 				t.Errorf("%s: nothing shows in %+v", tt.name, g)
 			}
@@ -236,7 +237,7 @@ func TestAlarmsOfAgents(t *testing.T) {
 			for i := range hosts {
 				name := fmt.Sprint("n", i)
 				w := worker(name, roster.Place{Rank: i, Of: hosts}, noisy{fabricNoise{noise: 0.01}, mu, r,
-					0.12 * float64(btoi(i == 77)), "c"})
+					0.12 * float64(lists.When(i == 77, 1)), "c"})
 				w.NICs = cards("a", "b", "c", "d")
 				p.join(t.Context(), w, nil)
 			}

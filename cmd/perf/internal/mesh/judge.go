@@ -46,11 +46,7 @@ func (r *Result) sheet(f Figure, o Outliers) *sheet {
 
 // kind returns the kind of a NIC.
 func (r *Result) kind(e end, name string) kind {
-	k := kind{rate: r.rates[e]}
-	if r.many {
-		k.rail = name
-	}
-	return k
+	return kind{rate: r.rates[e], rail: lists.When(r.many, name)}
 }
 
 // class returns the groups of the two ends of a pair.

@@ -58,7 +58,8 @@ func TestJudge(t *testing.T) {
 	}
 	for from := range 8 {
 		for to := range 8 {
-			res := PairResult{From: r.Hosts[from], To: r.Hosts[to], Bits: 100e9, P50: 1000, from: from, to: to}
+			res := PairResult{Direction: Direction{From: r.Hosts[from], To: r.Hosts[to]}, Bits: 100e9, P50: 1000,
+				from: from, to: to}
 			switch {
 			case from == to:
 				continue
@@ -67,7 +68,7 @@ func TestJudge(t *testing.T) {
 			case from == 1 && to == 2:
 				res.P50 = 9000
 			case from == 3 && to == 4:
-				res = PairResult{From: res.From, To: res.To, Error: "host h4 is lost", from: 3, to: 4}
+				res = PairResult{Direction: res.Direction, Error: "host h4 is lost", from: 3, to: 4}
 			}
 			r.Pairs = append(r.Pairs, res)
 		}
@@ -77,7 +78,7 @@ func TestJudge(t *testing.T) {
 		Median: 100e9}); !slices.Equal(r.SlowHosts, []SlowHost{want}) {
 		t.Errorf("slow hosts %v, want %v", r.SlowHosts, want)
 	}
-	if want := (SlowPair{From: "h1", To: "h2", Figure: "latency_p50_ns", Value: 9000,
+	if want := (SlowPair{Direction: Direction{From: "h1", To: "h2"}, Figure: "latency_p50_ns", Value: 9000,
 		Median: 1000}); len(r.SlowPairs) != 8 || !slices.Contains(r.SlowPairs, want) {
 		t.Errorf("slow pairs %v", r.SlowPairs)
 	}
@@ -136,8 +137,9 @@ func TestTextOfMany(t *testing.T) {
 	}
 	for from := range 200 {
 		for to := range 200 {
-			p := PairResult{From: r.Hosts[from], To: r.Hosts[to], Bits: float64(90e9 + 1e7*float64((from*7+to*13)%100)),
-				P50: 1000, from: from, to: to}
+			p := PairResult{Direction: Direction{From: r.Hosts[from], To: r.Hosts[to]},
+				Bits: float64(90e9 + 1e7*float64((from*7+to*13)%100)),
+				P50:  1000, from: from, to: to}
 			if from == 17 && to == 18 {
 				p.Bits = 1e9
 			}

@@ -479,7 +479,7 @@ func TestTextOfManyNICs(t *testing.T) {
 		for k := range 3 {
 			for nic := range 8 {
 				to, name := (from+1+k)%200, fmt.Sprintf("mlx5_%d", nic)
-				p := PairResult{From: r.Hosts[from], To: r.Hosts[to], FromNIC: name, ToNIC: name, from: from, to: to,
+				p := PairResult{Direction: Direction{r.Hosts[from], r.Hosts[to], name, name}, from: from, to: to,
 					fromNIC: nic, toNIC: nic, many: true, Bits: 90e9 + 1e7*float64((from*7+to*13+nic)%100), P50: 1000}
 				if from == 17 && nic == 3 || from == 40 {
 					p.Bits = 1e9

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
 )
 
@@ -67,11 +68,8 @@ func isOwn(err error) bool {
 type ownError struct{ err error }
 
 func (e *ownError) Error() string {
-	s := fmt.Sprintf("rdmaperf mesh itself failed: %v", e.err)
-	if errors.Is(e.err, syscall.EMFILE) {
-		s += fmt.Sprintf("; its limit of open files is %d (ulimit -n)", mostFiles())
-	}
-	return s
+	return fmt.Sprintf("rdmaperf mesh itself failed: %v", e.err) + lists.When(errors.Is(e.err, syscall.EMFILE),
+		fmt.Sprintf("; its limit of open files is %d (ulimit -n)", mostFiles()))
 }
 
 func (e *ownError) Unwrap() error { return e.err }

@@ -9,7 +9,7 @@ const interrupted = "interrupted"
 
 func (m *coordinator) result(from, to int, r rail) PairResult {
 	a, b := m.hosts[from], m.hosts[to]
-	return PairResult{From: a.Name, To: b.Name, FromNIC: a.nics.name(r.from), ToNIC: b.nics.name(r.to),
+	return PairResult{Direction: Direction{a.Name, b.Name, a.nics.name(r.from), b.nics.name(r.to)},
 		from: from, to: to, fromNIC: max(r.from, 0), toNIC: max(r.to, 0), many: m.res.many}
 }
 

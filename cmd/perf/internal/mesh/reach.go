@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 )
 
@@ -83,18 +84,11 @@ func (m *coordinator) conclude() {
 	}
 	m.res.Splits = nil
 	for _, p := range parts {
-		s := Split{Error: p.why}
-		for _, side := range p.sides {
-			var list []HostNIC
-			for _, e := range side {
-				n := HostNIC{Host: m.hosts[e.host].Name}
-				if m.res.many {
-					n.NIC = m.hosts[e.host].nics.name(e.nic)
-				}
-				list = append(list, n)
-			}
-			s.Sides = append(s.Sides, list)
+		nic := func(e end) HostNIC {
+			h := m.hosts[e.host]
+			return HostNIC{Host: h.Name, NIC: lists.When(m.res.many, h.nics.name(e.nic))}
 		}
+		s := Split{Error: p.why, Sides: lists.Map(p.sides, func(side []end) []HostNIC { return lists.Map(side, nic) })}
 		m.res.Splits = append(m.res.Splits, s)
 		if m.Split != nil {
 			m.Split(s)

@@ -17,29 +17,26 @@ const (
 	Version = 1
 )
 
-// Order selects the tests, and which run at the same time.
-type Order = schedule.Order
-
 // Result has the figures of a mesh; its JSON is the program's.
 type Result struct {
-	Schema    string       `json:"schema"`
-	Version   int          `json:"version"`
-	Program   string       `json:"program"`
-	Command   []string     `json:"command,omitempty"`
-	Started   time.Time    `json:"started"`
-	Elapsed   float64      `json:"elapsed_seconds"`
-	Order     Order        `json:"order"`
-	Rounds    int          `json:"rounds,omitempty"`
-	Test      Test         `json:"test"`
-	Rails     Rails        `json:"rails,omitempty"`
-	Hosts     []string     `json:"hosts"`
-	HostNICs  [][]string   `json:"host_nics,omitempty"` // of each host, if they have names
-	Pairs     []PairResult `json:"pairs"`
-	SlowPairs []SlowPair   `json:"slow_pairs"`
-	SlowHosts []SlowHost   `json:"slow_hosts"`
-	LostHosts []LostHost   `json:"lost_hosts"`
-	DarkNICs  []DarkNIC    `json:"dark_nics,omitempty"`  // which reach nobody
-	UnmetNICs []HostNIC    `json:"unmet_nics,omitempty"` // which no host that they met has
+	Schema    string         `json:"schema"`
+	Version   int            `json:"version"`
+	Program   string         `json:"program"`
+	Command   []string       `json:"command,omitempty"`
+	Started   time.Time      `json:"started"`
+	Elapsed   float64        `json:"elapsed_seconds"`
+	Order     schedule.Order `json:"order"`
+	Rounds    int            `json:"rounds,omitempty"`
+	Test      Test           `json:"test"`
+	Rails     Rails          `json:"rails,omitempty"`
+	Hosts     []string       `json:"hosts"`
+	HostNICs  [][]string     `json:"host_nics,omitempty"` // of each host, if they have names
+	Pairs     []PairResult   `json:"pairs"`
+	SlowPairs []SlowPair     `json:"slow_pairs"`
+	SlowHosts []SlowHost     `json:"slow_hosts"`
+	LostHosts []LostHost     `json:"lost_hosts"`
+	DarkNICs  []DarkNIC      `json:"dark_nics,omitempty"`  // which reach nobody
+	UnmetNICs []HostNIC      `json:"unmet_nics,omitempty"` // which no host that they met has
 	// NICs that have no partner of their name on hosts that have others left.
 	UnpairedNICs []UnpairedNIC `json:"unpaired_nics,omitempty"`
 	Groups       []Group       `json:"groups"`
@@ -72,17 +69,25 @@ type Test struct {
 	LatencyBytes   uint64 `json:"latency_bytes"`
 }
 
+// Direction is from a NIC of one host to a NIC of another one. A NIC may have no name.
+type Direction struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	FromNIC string `json:"from_nic,omitempty"`
+	ToNIC   string `json:"to_nic,omitempty"`
+}
+
+// Rail returns the names of the two NICs.
+func (d *Direction) Rail() [2]string { return [2]string{d.FromNIC, d.ToNIC} }
+
 // PairResult is one direction between two hosts.
 type PairResult struct {
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	FromNIC string  `json:"from_nic,omitempty"`
-	ToNIC   string  `json:"to_nic,omitempty"`
-	Bits    float64 `json:"bandwidth_bits_per_second,omitempty"`
-	P50     float64 `json:"latency_p50_ns,omitempty"`
-	P99     float64 `json:"latency_p99_ns,omitempty"`
-	Max     float64 `json:"latency_max_ns,omitempty"`
-	Error   string  `json:"error,omitempty"`
+	Direction
+	Bits  float64 `json:"bandwidth_bits_per_second,omitempty"`
+	P50   float64 `json:"latency_p50_ns,omitempty"`
+	P99   float64 `json:"latency_p99_ns,omitempty"`
+	Max   float64 `json:"latency_max_ns,omitempty"`
+	Error string  `json:"error,omitempty"`
 
 	// Of the test of its two whose CPUs were the busier.
 	FromCPU *starve.Waits `json:"from_cpu,omitempty"`
@@ -110,21 +115,15 @@ func (p *PairResult) end(i int) end {
 
 // Ends returns what people call the two ends.
 func (p *PairResult) Ends() (from, to string) {
-	if p.many {
-		return endName(p.From, p.FromNIC), endName(p.To, p.ToNIC)
-	}
-	return p.From, p.To
+	return endName(p.From, lists.When(p.many, p.FromNIC)), endName(p.To, lists.When(p.many, p.ToNIC))
 }
 
 // SlowPair is a direction whose figure is an outlier.
 type SlowPair struct {
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	FromNIC string  `json:"from_nic,omitempty"`
-	ToNIC   string  `json:"to_nic,omitempty"`
-	Figure  string  `json:"figure"`
-	Value   float64 `json:"value"`
-	Median  float64 `json:"median_of_all"` // pairs that are equal
+	Direction
+	Figure string  `json:"figure"`
+	Value  float64 `json:"value"`
+	Median float64 `json:"median_of_all"` // pairs that are equal
 	Again
 }
 
@@ -233,10 +232,7 @@ type UnpairedNIC struct {
 
 // endName is how people call a NIC of a host.
 func endName(host, nic string) string {
-	if nic == "" {
-		return host
-	}
-	return host + " " + nic
+	return host + lists.When(nic != "", " "+nic)
 }
 
 // DarkNIC is a NIC that reaches nobody, or no host any more.
@@ -257,10 +253,7 @@ type StalledHost struct {
 
 // StalledPair is a direction in which a message took long.
 type StalledPair struct {
-	From    string  `json:"from"`
-	To      string  `json:"to"`
-	FromNIC string  `json:"from_nic,omitempty"`
-	ToNIC   string  `json:"to_nic,omitempty"`
+	Direction
 	Seconds float64 `json:"seconds"`
 }
 

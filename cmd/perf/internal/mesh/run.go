@@ -26,7 +26,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	c.Beat, c.Rails = cmp.Or(c.Beat, agent.DefaultBeat), cmp.Or(c.Rails, SameRail)
 	c.Bandwidth.Silence, c.Latency.Silence = c.Timeout, c.Timeout
 	m := &coordinator{Config: c, ctx: ctx, begun: make(chan struct{}), roster: roster.New(c.Launcher, c.Expect),
-		dark: newDarkness(),
+		dark: newDarkness(), reached: map[string]error{},
 		res: &Result{Schema: Schema, Version: Version, Order: c.Order, Rounds: c.Rounds, Program: c.Program,
 			Started: time.Now(), Test: Test{c.Bandwidth.Verb.String(), c.Bandwidth.Size, c.Latency.Size},
 			Pairs: []PairResult{}, SlowPairs: []SlowPair{}, SlowHosts: []SlowHost{}, LostHosts: []LostHost{},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -44,7 +45,7 @@ func TestSplit(t *testing.T) {
 		hosts  int
 		nics   []agent.NIC
 		rounds int
-		order  Order
+		order  schedule.Order
 		cut    func(a, b string) bool
 		dark   int
 		sides  string // sizes

@@ -31,8 +31,7 @@ func (r *Result) stalled(w io.Writer) {
 		}
 	}
 	listed(w, s.StalledPairs, worstPairs, "stalled pairs", func(p StalledPair) string {
-		return fmt.Sprintf("stalled pair %s > %s: a message took %.1f s", r.side(p.From, p.FromNIC),
-			r.side(p.To, p.ToNIC), p.Seconds)
+		return fmt.Sprintf("stalled pair %s: a message took %.1f s", r.called(&p.Direction), p.Seconds)
 	})
 	if s.Itself > 0 {
 		fmt.Fprintf(w, "rdmaperf mesh itself stood still for %.1f s, which is nobody's fault but its host's\n",
@@ -171,7 +170,7 @@ func (r *Result) stalledPairs(bound time.Duration) {
 		if p.Max <= float64(bound) {
 			continue
 		}
-		r.StalledPairs = append(r.StalledPairs, StalledPair{p.From, p.To, p.FromNIC, p.ToNIC, p.Max / 1e9})
+		r.StalledPairs = append(r.StalledPairs, StalledPair{p.Direction, p.Max / 1e9})
 		for _, h := range []string{p.From, p.To} {
 			if of[h]++; worst[h] == nil || p.Max > worst[h].Max {
 				worst[h] = p

@@ -187,7 +187,7 @@ func TestLeft(t *testing.T) {
 			h := c.member(Host{Name: name}, &agent.Remote{})
 			h.lose(errEnded)
 			h.lostAt = time.Now()
-			p := PairResult{From: name, To: "x", Error: "host " + name + " is lost", at: h.lostAt}
+			p := PairResult{Direction: Direction{From: name, To: "x"}, Error: "host " + name + " is lost", at: h.lostAt}
 			c.res.Pairs = append(c.res.Pairs, p)
 		}
 		still := func(d time.Duration) {
@@ -249,7 +249,8 @@ func TestStalledPairs(t *testing.T) {
 				if from == to {
 					continue
 				}
-				p := PairResult{From: fmt.Sprint("n", from), To: fmt.Sprint("n", to), from: from, to: to, Max: 1e6}
+				p := PairResult{Direction: Direction{From: fmt.Sprint("n", from), To: fmt.Sprint("n", to)},
+					from: from, to: to, Max: 1e6}
 				if p.at = r.Started.Add(time.Minute); tt.slow(from, to) {
 					p.Max = long
 					stalled++
@@ -257,7 +258,7 @@ func TestStalledPairs(t *testing.T) {
 				r.Pairs = append(r.Pairs, p)
 			}
 		}
-		r.Pairs = append(r.Pairs, PairResult{From: "n0", To: "n1", Error: "failed"})
+		r.Pairs = append(r.Pairs, PairResult{Direction: Direction{From: "n0", To: "n1"}, Error: "failed"})
 		r.stalledPairs(time.Second)
 		var got []string
 		for _, h := range r.StalledHosts {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/schedule"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/starve"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
@@ -22,9 +23,9 @@ type Config struct {
 	Expect   int          // how many there are; 0: nobody says
 	Launched <-chan error // gets nil when they are launched, and the error of what launches them; may be nil
 
-	Order     Order
-	Rounds    int     // above 0: pairs of each host
-	Until     float64 // above 0: more rounds follow until so small a loss would show
+	Order     schedule.Order // of the tests, and which run at the same time
+	Rounds    int            // above 0: pairs of each host
+	Until     float64        // above 0: more rounds follow until so small a loss would show
 	Rails     Rails
 	Reach     time.Duration // for a message, before anything is measured; 0: nobody looks
 	Confirm   bool          // suspects are measured again

@@ -54,8 +54,7 @@ func (r *Result) Text(w io.Writer, whole bool) {
 			continue
 		}
 		f := figureOf(p.Figure)
-		from, to := r.side(p.From, p.FromNIC), r.side(p.To, p.ToNIC)
-		fmt.Fprintf(w, "slow pair %s > %s: %.4g %s, the median is %.4g%s\n", from, to, p.Value/f.Per, f.Unit,
+		fmt.Fprintf(w, "slow pair %s: %.4g %s, the median is %.4g%s\n", r.called(&p.Direction), p.Value/f.Per, f.Unit,
 			p.Median/f.Per, p.said(f.Per))
 	}
 	if shown > worstPairs && len(r.Hosts) > mostMatrix && !whole {
@@ -181,12 +180,7 @@ func (r *Result) lost(w io.Writer) {
 
 // distribution writes how the figures of many pairs are spread, and the worst of them.
 func (r *Result) distribution(w io.Writer, f Figure) {
-	var list []*PairResult
-	for i := range r.Pairs {
-		if f.Of(&r.Pairs[i]) > 0 {
-			list = append(list, &r.Pairs[i])
-		}
-	}
+	list := slices.DeleteFunc(slices.Collect(lists.Each(r.Pairs)), func(p *PairResult) bool { return !(f.Of(p) > 0) })
 	if len(list) == 0 {
 		fmt.Fprintf(w, "%s: no pair has a figure\n\n", f.Title)
 		return
@@ -198,7 +192,7 @@ func (r *Result) distribution(w io.Writer, f Figure) {
 	fmt.Fprintf(w, "%s in %s of %d pairs of %d hosts: worst %.4g, 1%% worse than %.4g, 10%% worse than %.4g, "+
 		"median %.4g, best %.4g\n", f.Title, f.Unit, len(list), len(r.Hosts), at(0), at(0.01), at(0.1), at(0.5), at(1))
 	for _, p := range list[:min(worstPairs, len(list))] {
-		fmt.Fprintf(w, "  %10.4g  %s > %s\n", f.Of(p)/f.Per, r.side(p.From, p.FromNIC), r.side(p.To, p.ToNIC))
+		fmt.Fprintf(w, "  %10.4g  %s\n", f.Of(p)/f.Per, r.called(&p.Direction))
 	}
 	fmt.Fprintln(w)
 }

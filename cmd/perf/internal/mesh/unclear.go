@@ -83,20 +83,14 @@ func (r *Result) unclearHosts() map[string]string {
 		why[r.BusyHosts[i].Host] = r.BusyHosts[i].why()
 	}
 	for _, s := range r.Splits {
+		others := len(slices.Concat(s.Sides...)) - 1
 		for _, side := range s.Sides {
 			for _, n := range side {
-				why[n.Host] = fmt.Sprintf("the fabric is split, and it reaches %d of %d NICs", len(side)-1, s.size()-1)
+				why[n.Host] = fmt.Sprintf("the fabric is split, and it reaches %d of %d NICs", len(side)-1, others)
 			}
 		}
 	}
 	return why
-}
-
-func (s *Split) size() (n int) {
-	for _, side := range s.Sides {
-		n += len(side)
-	}
-	return n
 }
 
 // Absences describes how many hosts are not in the figures, or not in all of them.

@@ -44,8 +44,8 @@ func (m *coordinator) until() {
 func (r *Result) excess(limit float64, o Outliers) (worst float64) {
 	for _, f := range Figures {
 		s := r.sheet(f, o)
-		for i := range s.groups {
-			if g := &s.groups[i]; len(g.nics) >= fewest {
+		for _, g := range s.groups {
+			if len(g.nics) >= fewest {
 				worst = max(worst, g.shows/f.distance(limit))
 			}
 		}

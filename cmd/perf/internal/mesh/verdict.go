@@ -44,31 +44,25 @@ func (r *Result) slowPairs(s *sheet) {
 	for t := range lists.Each(s.tests) {
 		if c := s.class(t); t.d < bar[c] {
 			p := &r.Pairs[t.pair]
-			r.SlowPairs = append(r.SlowPairs, SlowPair{From: p.From, To: p.To, FromNIC: p.FromNIC, ToNIC: p.ToNIC,
-				Figure: s.f.Key, Value: t.x, Median: s.middle[c]})
+			r.SlowPairs = append(r.SlowPairs, SlowPair{Direction: p.Direction, Figure: s.f.Key, Value: t.x,
+				Median: s.middle[c]})
 		}
 	}
 }
 
 // slowHosts enters the NICs that are slow in a part. If all of a host are, it is the host.
 func (r *Result) slowHosts(s *sheet, k int) {
-	medians := make([]float64, len(s.groups))
-	for g := range s.groups {
-		medians[g] = s.median(&s.groups[g], k)
-	}
-	var order []int
-	for n := range s.nics {
-		if len(s.nics[n].part[k].values) > 0 {
-			order = append(order, n)
-		}
-	}
-	slices.SortFunc(order, func(a, b int) int { return s.nics[a].compare(s.nics[b].end) })
+	medians := lists.Map(s.groups, func(g group) float64 { return s.median(&g, k) })
+	order := slices.DeleteFunc(slices.Collect(lists.Each(s.nics)), func(n *entry) bool {
+		return len(n.part[k].values) == 0
+	})
+	slices.SortFunc(order, func(a, b *entry) int { return a.compare(b.end) })
 	for i := 0; i < len(order); {
 		first := i
 		var slow []SlowHost
 		var values []float64
-		for ; i < len(order) && s.nics[order[i]].host == s.nics[order[first]].host; i++ {
-			n := &s.nics[order[i]]
+		for ; i < len(order) && order[i].host == order[first].host; i++ {
+			n := order[i]
 			if p := &n.part[k]; p.slow {
 				slow = append(slow, SlowHost{Host: r.Hosts[n.host], NIC: n.name, Part: parts[k], Figure: s.f.Key,
 					Value: p.median, Median: medians[n.group]})
@@ -99,20 +93,15 @@ const mostShown = 4.6 // a factor of 100
 
 // describe returns what people have to know of a group.
 func (r *Result) describe(s *sheet, g *group) Group {
-	d := Group{Figure: s.f.Key, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0)}
+	d := Group{Figure: s.f.Key, Rail: g.rail, Rate: g.rate, NICs: len(g.nics), Median: s.median(g, 0),
+		Shows: lists.When(g.shows < mostShown, s.f.share(g.shows))}
 	if math.IsNaN(d.Median) {
 		d.Median = s.median(g, 1)
 	}
-	if g.shows < mostShown {
-		d.Shows = s.f.share(g.shows)
-	}
 	if g.shown {
-		for _, n := range g.nics {
-			if h := r.Hosts[s.nics[n].host]; !slices.Contains(d.Hosts, h) {
-				d.Hosts = append(d.Hosts, h)
-			}
-		}
+		d.Hosts = lists.Map(g.nics, func(n int) string { return r.Hosts[s.nics[n].host] })
 		slices.Sort(d.Hosts)
+		d.Hosts = slices.Compact(d.Hosts)
 	}
 	return d
 }
@@ -140,10 +129,6 @@ func (r *Result) passed(p *SlowPair) (yes bool) {
 
 // has reports whether a verdict is about a NIC of a host.
 func (s *SlowHost) has(host, nic string) bool { return s.Host == host && (s.NIC == "" || s.NIC == nic) }
-
-// key names the two NICs of a pair.
-func (s *SlowPair) key() [4]string   { return [4]string{s.From, s.FromNIC, s.To, s.ToNIC} }
-func (p *PairResult) key() [4]string { return [4]string{p.From, p.FromNIC, p.To, p.ToNIC} }
 
 // explains reports whether a slow pair is one of a slow host or NIC.
 func (r *Result) explains(p *SlowPair) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -15,18 +16,12 @@ const (
 
 // named is how people read a NIC of a host, or a host.
 func named(host, nic string) string {
-	if nic == "" {
-		return printable.Name(host)
-	}
-	return printable.Name(host) + " " + printable.Name(nic)
+	return printable.Name(host) + lists.When(nic != "", " "+printable.Name(nic))
 }
 
-// side is an end of a pair: with its NIC, if hosts have several.
-func (r *Result) side(host, nic string) string {
-	if !r.many {
-		nic = ""
-	}
-	return named(host, nic)
+// called is how people read a pair: with its NICs, if hosts have several.
+func (r *Result) called(d *Direction) string {
+	return named(d.From, lists.When(r.many, d.FromNIC)) + " > " + named(d.To, lists.When(r.many, d.ToNIC))
 }
 
 // listed writes a line for each of the first ones of a list, and one for the rest, if those are several.

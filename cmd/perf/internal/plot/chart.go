@@ -154,10 +154,8 @@ func (c Chart) draw(id string) *drawing {
 			continue
 		}
 		n := s.Colour % Colours
-		l := line{Name: s.Name, Class: fmt.Sprintf("s%d", n), Shape: shapes[(s.Colour+s.Colour/Colours)%Marks]}
-		if s.Dashed {
-			l.Class += " dashed"
-		}
+		l := line{Name: s.Name, Class: fmt.Sprintf("s%d", n) + lists.When(s.Dashed, " dashed"),
+			Shape: shapes[(s.Colour+s.Colour/Colours)%Marks]}
 		pixels := make([]Point, len(s.Points))
 		for k, p := range s.Points {
 			pixels[k] = Point{x.at(p.X), y.at(p.Y)}

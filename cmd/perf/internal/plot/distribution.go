@@ -1,9 +1,12 @@
 package plot
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Distribution is a histogram of figures, with those that are bad in the bad colour.
@@ -54,10 +57,7 @@ func (d Distribution) draw(id string) *histogram {
 	if len(all) == 0 {
 		return nil
 	}
-	scale := Linear
-	if slices.Max(all) > 8*slices.Min(all) {
-		scale = Log
-	}
+	scale := lists.When(slices.Max(all) > 8*slices.Min(all), Log) // else Linear
 	g := &histogram{Distribution: d, frame: newFrame(id, highLines, lowHeight+highLines)}
 	shown := slices.Clone(all)
 	for _, l := range d.Lines {
@@ -97,10 +97,8 @@ func (d Distribution) draw(id string) *histogram {
 		if n == 0 {
 			continue
 		}
-		title := fmt.Sprintf("%s to %s: %d", Number(back(i)), Number(back(i+1)), n)
-		if bad[i] > 0 {
-			title += fmt.Sprintf(", %d of them slow", bad[i])
-		}
+		title := fmt.Sprintf("%s to %s: %d", Number(back(i)), Number(back(i+1)), n) +
+			lists.When(bad[i] > 0, fmt.Sprintf(", %d of them slow", bad[i]))
 		add := func(class string, h float64) {
 			g.Columns = append(g.Columns, column{X: round(left + float64(i)*wide + 0.5), W: round(wide - 1),
 				Y: round(float64(g.Bottom) - h), H: round(h), Class: class, Title: title})
@@ -116,12 +114,9 @@ func (d Distribution) draw(id string) *histogram {
 		if !scale.Fits(l.Value) || x.f(l.Value) < x.low || x.f(l.Value) > x.high {
 			continue
 		}
-		r := rule{X: x.at(l.Value), Y1: float64(10 + 14*(i%2)), Y2: float64(g.Bottom), Name: l.Name, Anchor: "start"}
-		r.TextY = r.Y1 + 3
-		if r.X > left+plotWide/2 {
-			r.Anchor = "end"
-		}
-		g.Rules = append(g.Rules, r)
+		at, y := x.at(l.Value), float64(10+14*(i%2))
+		g.Rules = append(g.Rules, rule{X: at, Y1: y, Y2: float64(g.Bottom), TextY: y + 3, Name: l.Name,
+			Anchor: cmp.Or(lists.When(at > left+plotWide/2, "end"), "start")})
 	}
 	return g
 }

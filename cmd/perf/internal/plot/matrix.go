@@ -2,6 +2,7 @@ package plot
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -129,15 +130,13 @@ func (b *board) fields(w, h int) {
 			if i == k && !ok {
 				continue
 			}
-			f := field{X: b.X + k*w + 1, Y: b.Y + i*h + 1, Level: p.Level, Title: p.Title}
+			f := field{X: b.X + k*w + 1, Y: b.Y + i*h + 1, Level: p.Level, Title: cmp.Or(p.Title,
+				fmt.Sprintf("%s to %s: not measured", short(b.Names[i]), short(b.Names[k])))}
 			switch {
 			case p.Level == Failed:
 				f.Text = "×"
 			case p.Level != Missing:
 				f.Text = Number(p.Value)
-			}
-			if f.Title == "" {
-				f.Title = fmt.Sprintf("%s to %s: not measured", short(b.Names[i]), short(b.Names[k]))
 			}
 			b.Fields = append(b.Fields, f)
 		}
@@ -256,10 +255,7 @@ func spread(bad []bool, room, wide int) []label {
 func (b *board) picture(w int) error {
 	palette := append(lists.Map(colours[:], func(c color.NRGBA) color.Color { return c }), stroke)
 	m := image.NewPaletted(image.Rect(0, 0, b.W, b.H), palette)
-	edge := 0 // a line between fields
-	if w >= crossSide {
-		edge = 1
-	}
+	edge := lists.When(w >= crossSide, 1) // a line between fields
 	all := b.merged()
 	for _, bad := range []bool{false, true} {
 		for k, p := range all {

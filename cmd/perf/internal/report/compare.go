@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -256,14 +257,9 @@ func (c *Comparison) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%*s  %-10s %22s %22s %9s\n", label, "#bytes", "figure", "old", "new", "change")
 	for _, f := range c.Figures {
-		unit := 1e3
-		if f.Figure == bandwidthKey {
-			unit = 1e9
-		}
-		change := fmt.Sprintf("%+.1f%%", 100*f.Change)
-		if f.Verdict == same || f.Verdict == tooFew {
-			change = "~"
-		}
+		unit := cmp.Or(lists.When(f.Figure == bandwidthKey, 1e9), 1e3)
+		none := f.Verdict == same || f.Verdict == tooFew
+		change := cmp.Or(lists.When(none, "~"), fmt.Sprintf("%+.1f%%", 100*f.Change))
 		line := fmt.Sprintf("%*s  %-10s %s %s %9s  (p=%.4f n=%d+%d)", label, f.label(), columns[f.Figure],
 			f.Old.text(unit), f.New.text(unit), change, f.P, f.Old.Runs, f.New.Runs)
 		if f.Old.Slow+f.New.Slow > 0 {
@@ -272,10 +268,7 @@ func (c *Comparison) Print(w io.Writer) error {
 				line += fmt.Sprintf(" (p=%.4f)", *f.PSlow)
 			}
 		}
-		if f.Verdict != same && f.Verdict != differs {
-			line += "  " + string(f.Verdict)
-		}
-		fmt.Fprintln(&b, line)
+		fmt.Fprintln(&b, line+lists.When(f.Verdict != same && f.Verdict != differs, "  "+string(f.Verdict)))
 	}
 	if c.Alone {
 		fmt.Fprintf(&b, "# the tolerance alone decides: a test takes %d runs a side\n", c.Needs)

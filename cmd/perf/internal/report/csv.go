@@ -31,20 +31,14 @@ func (o *Outcome) CSV(w io.Writer) error {
 			"latency_p99_9_ns", "latency_p99_99_ns", "latency_max_ns", "latency_mean_ns", "latency_stdev_ns"}
 	}
 	both := o.Plan.Load.Bidirectional && o.Plan.Metric == wire.Bandwidth
-	if both {
-		head = append(head, "sent_bits_per_second", "received_bits_per_second")
-	}
+	head = append(head, lists.When(both, []string{"sent_bits_per_second", "received_bits_per_second"})...)
 	summed := func(s measure.Size) bool { return s.Threads != nil || s.Rails != nil }
 	parts := slices.ContainsFunc(o.Result.Sizes, summed)
-	if parts {
-		head = append(head, "part")
-	}
+	head = append(head, lists.When(parts, []string{"part"})...)
 	failed := slices.ContainsFunc(o.Result.Sizes, func(s measure.Size) bool {
 		return slices.ContainsFunc(s.Rails, func(r measure.Rail) bool { return r.Err != nil })
 	})
-	if failed {
-		head = append(head, "error")
-	}
+	head = append(head, lists.When(failed, []string{"error"})...)
 	c.Write(head)
 	write := func(s *measure.Size, part string) {
 		line := []string{strconv.FormatUint(s.Bytes, 10), strconv.FormatUint(s.Messages, 10)}
@@ -61,13 +55,8 @@ func (o *Outcome) CSV(w io.Writer) error {
 				line = append(line, num(cmp.Or(b, &measure.Bandwidth{}).BitsPerSecond))
 			}
 		}
-		if parts {
-			line = append(line, part)
-		}
-		if failed {
-			line = append(line, "")
-		}
-		c.Write(line)
+		line = append(line, lists.When(parts, []string{part})...)
+		c.Write(append(line, lists.When(failed, []string{""})...))
 	}
 	threads := func(s *measure.Size, of string) {
 		for i := range s.Threads {

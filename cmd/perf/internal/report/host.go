@@ -1,11 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"os"
 	"runtime"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -30,9 +32,4 @@ func ThisHost() *Host {
 }
 
 // role is that of an end that connects, or does not.
-func role(connects bool) wire.Role {
-	if connects {
-		return wire.Client
-	}
-	return wire.Server
-}
+func role(connects bool) wire.Role { return cmp.Or(lists.When(connects, wire.Client), wire.Server) }

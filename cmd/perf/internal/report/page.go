@@ -145,10 +145,8 @@ func (c *charts) overSize(runs []Named) {
 		{"Latency over message size", "latency [µs]", false, steepLatencies, []string{", median", ", 99th percentile"},
 			func(s *savedSize) []float64 { return []float64{float64(s.P50) / 1e3, float64(s.P99) / 1e3} }},
 	} {
-		chart := plot.Chart{Title: f.title, X: "message size [bytes]", Y: f.y, XScale: plot.Binary}
-		if f.line {
-			chart.Rules = lineRates(runs)
-		}
+		chart := plot.Chart{Title: f.title, X: "message size [bytes]", Y: f.y, XScale: plot.Binary,
+			Rules: lists.When(f.line, lineRates(runs))}
 		for i, r := range runs {
 			for k, name := range f.lines {
 				s := plot.Series{Name: r.Label() + name + r.inRounds(), Colour: i, Dashed: k > 0, Marks: true}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 )
 
@@ -12,7 +13,7 @@ import (
 // with it.
 func settled(m *mesh.Result) (*mesh.Result, string) {
 	rest := *m
-	names, pairs := map[mesh.HostNIC]bool{}, map[[4]string]bool{}
+	names, pairs := map[mesh.HostNIC]bool{}, map[mesh.Direction]bool{}
 	rest.SlowHosts = slices.DeleteFunc(slices.Clone(m.SlowHosts), func(s mesh.SlowHost) bool {
 		if !s.Holds() {
 			names[mesh.HostNIC{Host: s.Host, NIC: s.NIC}] = true
@@ -24,19 +25,11 @@ func settled(m *mesh.Result) (*mesh.Result, string) {
 	}
 	rest.SlowPairs = slices.DeleteFunc(slices.Clone(m.SlowPairs), func(s mesh.SlowPair) bool {
 		if !s.Holds() {
-			pairs[[4]string{s.From, s.FromNIC, s.To, s.ToNIC}] = true
+			pairs[s.Direction] = true
 		}
 		return !m.Stands(&s)
 	})
-	var parts []string
-	if n := len(names); n > 0 {
-		parts = append(parts, plural(n, "host", "hosts"))
-	}
-	if n := len(pairs); n > 0 {
-		parts = append(parts, plural(n, "pair", "pairs"))
-	}
-	if parts == nil {
-		return &rest, ""
-	}
-	return &rest, strings.Join(parts, " and ") + " looked slow, which was not confirmed by another look, alone"
+	parts := strings.Join(words(lists.When(len(names) > 0, plural(len(names), "host", "hosts")),
+		lists.When(len(pairs) > 0, plural(len(pairs), "pair", "pairs"))), " and ")
+	return &rest, lists.When(parts != "", parts+" looked slow, which was not confirmed by another look, alone")
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
-	"math"
 	"slices"
 	"strings"
 
@@ -89,10 +88,9 @@ func (f *pairFigure) of(p *mesh.PairResult) float64 {
 // slowFigures are the figures that the mesh judged to be slow.
 type slowFigures map[slowKey][]float64
 
-type slowKey struct{ from, to, fromNIC, toNIC, figure string }
-
-func keyOf(p *mesh.PairResult, figure string) slowKey {
-	return slowKey{p.From, p.To, p.FromNIC, p.ToNIC, figure}
+type slowKey struct {
+	mesh.Direction
+	figure string
 }
 
 // tails are other figures of a pair's latency that may be slow; the map of latencies shows them.
@@ -101,11 +99,11 @@ var tails = map[string]string{"latency_p99_ns": "99th percentile of latency", "l
 // has reports whether a figure of a pair is slow. Two hosts may have several pairs, of their NICs.
 func (s slowFigures) has(p *mesh.PairResult, f *pairFigure) bool {
 	for key := range tails {
-		if f.Key == latencyKey && s[keyOf(p, key)] != nil {
+		if f.Key == latencyKey && s[slowKey{p.Direction, key}] != nil {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s[keyOf(p, f.Key)], func(x float64) bool { return x == 0 || x == f.Of(p) })
+	return slices.ContainsFunc(s[slowKey{p.Direction, f.Key}], func(x float64) bool { return x == 0 || x == f.Of(p) })
 }
 
 // says is the figure of a pair in words.
@@ -156,7 +154,7 @@ func newView(r Named, c *charts) *view {
 	}
 	slow := slowFigures{}
 	for _, p := range m.SlowPairs {
-		k := slowKey{p.From, p.To, p.FromNIC, p.ToNIC, p.Figure}
+		k := slowKey{p.Direction, p.Figure}
 		slow[k] = append(slow[k], p.Value)
 	}
 	var medians [2]float64
@@ -215,9 +213,6 @@ func newView(r Named, c *charts) *view {
 	return v
 }
 
-// railOf is the names of the two NICs.
-func railOf(p *mesh.PairResult) [2]string { return [2]string{p.FromNIC, p.ToNIC} }
-
 // byRail returns the median of each rail, because those of storage NICs are no slow ones of others. The few pairs of
 // rare names belong to all.
 func (f *pairFigure) byRail(pairs []mesh.PairResult) map[[2]string]float64 {
@@ -225,7 +220,7 @@ func (f *pairFigure) byRail(pairs []mesh.PairResult) map[[2]string]float64 {
 	values := map[[2]string][]float64{}
 	for p := range lists.Each(pairs) {
 		if x := f.of(p); x > 0 {
-			r := railOf(p)
+			r := p.Rail()
 			all, values[r] = append(all, x), append(values[r], x)
 		}
 	}
@@ -248,18 +243,13 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 	if n == 0 && f.Key == latencyKey {
 		return
 	}
-	lowest, highest := math.Inf(1), 0.0
-	for _, list := range [][]float64{good, bad} {
-		for _, x := range list {
-			lowest, highest = min(lowest, x), max(highest, x)
-		}
-	}
 	if n > 0 {
+		all := slices.Concat(good, bad)
 		d := plot.Distribution{Title: f.Title + " of all pairs", X: fmt.Sprintf("%s [%s]", strings.ToLower(f.Title),
 			f.unit),
 			Values: good, Bad: bad, Lines: []plot.Line{{Value: median, Name: "median " + plot.Number(median)}},
 			Desc: fmt.Sprintf("Of %s, from %s to %s, the median is %s. %d are slow.", plural(n, "pair", "pairs"),
-				plot.Number(lowest), plot.Number(highest), plot.Number(median), len(bad))}
+				plot.Number(slices.Min(all)), plot.Number(slices.Max(all)), plot.Number(median), len(bad))}
 		html, err := d.HTML(c.id())
 		c.count(err)
 		v.Distributions = append(v.Distributions, html)
@@ -284,11 +274,11 @@ func (v *view) figure(f *pairFigure, median float64, rail map[[2]string]float64,
 		case slow.has(p, f):
 			pair.Level = plot.Slow
 		default:
-			pair.Level = plot.LevelOf(f.Factor(pair.Value, rail[railOf(p)]))
+			pair.Level = plot.LevelOf(f.Factor(pair.Value, rail[p.Rail()]))
 		}
 		if small {
 			pair.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to],
-				f.says(p, pair, cmp.Or(rail[railOf(p)], median)))
+				f.says(p, pair, cmp.Or(rail[p.Rail()], median)))
 		}
 		x.Pairs = append(x.Pairs, pair)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
 )
@@ -25,9 +26,14 @@ func meshWith(n int) *mesh.Result {
 	return m
 }
 
+// way is the direction from one host to another one.
+func way(m *mesh.Result, from, to int) mesh.Direction {
+	return mesh.Direction{From: m.Hosts[from], To: m.Hosts[to]}
+}
+
 // pair adds a pair with figures in Gb/s and µs.
 func pair(m *mesh.Result, from, to int, gbits, us float64) {
-	m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[from], To: m.Hosts[to], Bits: gbits * 1e9, P50: us * 1e3})
+	m.Pairs = append(m.Pairs, mesh.PairResult{Direction: way(m, from, to), Bits: gbits * 1e9, P50: us * 1e3})
 }
 
 // htmlOf returns the page of a mesh.
@@ -86,8 +92,8 @@ func TestPage_SlowWithoutFigure(t *testing.T) {
 		m := meshWith(n)
 		pair(m, 0, 1, 97, 1.7)
 		pair(m, 1, 0, 40, 1.7)
-		m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[2], To: m.Hosts[0]})
-		m.SlowPairs = []mesh.SlowPair{{From: m.Hosts[2], To: m.Hosts[0], Figure: bandwidthKey}}
+		m.Pairs = append(m.Pairs, mesh.PairResult{Direction: way(m, 2, 0)})
+		m.SlowPairs = []mesh.SlowPair{{Direction: way(m, 2, 0), Figure: bandwidthKey}}
 		text := htmlOf(t, m)
 		if n > plot.MostWithText && strings.Count(text, `data-low="40" data-high="97"`) != 1 {
 			t.Errorf("%d hosts: the map's figures are not from 40 to 97", n)
@@ -103,14 +109,14 @@ func TestPage_Verdicts(t *testing.T) {
 	m := meshWith(30)
 	slow := func(from, to int, figure string) {
 		p := &m.Pairs[len(m.Pairs)-1]
-		part := mesh.SlowPair{From: m.Hosts[from], To: m.Hosts[to], Figure: figure, Value: p.Bits}
+		part := mesh.SlowPair{Direction: way(m, from, to), Figure: figure, Value: p.Bits}
 		if figure == latencyKey {
 			part.Value = p.P50
 		}
 		m.SlowPairs = append(m.SlowPairs, part)
 	}
 	failed := func(from, to int, text string) {
-		m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[from], To: m.Hosts[to], Error: text})
+		m.Pairs = append(m.Pairs, mesh.PairResult{Direction: way(m, from, to), Error: text})
 	}
 	for i := range 30 {
 		for k := range 30 {
@@ -193,8 +199,7 @@ func TestPage_NICs(t *testing.T) {
 				pair(m, i, k, 97, 1.7)
 				p := &m.Pairs[len(m.Pairs)-1]
 				p.FromNIC, p.ToNIC = nic, nic
-				slow := mesh.SlowPair{From: p.From, To: p.To, FromNIC: nic, ToNIC: nic, Figure: bandwidthKey,
-					Value: 40e9}
+				slow := mesh.SlowPair{Direction: p.Direction, Figure: bandwidthKey, Value: 40e9}
 				switch {
 				case nic == "mlx5_1" && (i == 3 || k == 3):
 					p.Bits, p.P50, p.Error = 0, 0, "node0003 mlx5_1 reaches nobody"
@@ -230,13 +235,13 @@ func TestPage_Kinds(t *testing.T) {
 	m := meshWith(4)
 	pair(m, 0, 1, 97, 1.7)
 	pair(m, 1, 0, 97, 1.7)
-	m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[0], To: m.Hosts[3], Error: "it has no device"})
+	m.Pairs = append(m.Pairs, mesh.PairResult{Direction: way(m, 0, 3), Error: "it has no device"})
 	m.LostHosts = []mesh.LostHost{{Host: "elsewhere", Kind: "absent", Error: "it did not come"}, {Host: m.Hosts[3],
 		Kind: "left out", Error: "release"},
 		{Host: m.Hosts[2], Kind: "nonsense"}, {Host: unnamed, Kind: "absent", Error: "3 more hosts did not come"}}
 	m.SlowHosts = []mesh.SlowHost{{Host: m.Hosts[1], Part: "receives", Figure: "latency_max_ns", Value: 3e9,
 		Median: 2e3}}
-	m.SlowPairs = []mesh.SlowPair{{From: m.Hosts[0], To: m.Hosts[1], Figure: "latency_max_ns", Value: 3e9}}
+	m.SlowPairs = []mesh.SlowPair{{Direction: way(m, 0, 1), Figure: "latency_max_ns", Value: 3e9}}
 	text := htmlOf(t, m)
 	for want, n := range map[string]int{
 		"1 host lost, 1 host left out, 1 host absent, unnamed hosts absent, 1 host slow</h2>": 1,
@@ -272,7 +277,7 @@ func TestPage_Unmeasured(t *testing.T) {
 	}
 	pair(m, 0, 1, 97, 1.7)
 	pair(m, 1, 0, 97, 1.7)
-	m.Pairs = append(m.Pairs, mesh.PairResult{From: m.Hosts[2], To: m.Hosts[0], Error: "interrupted"})
+	m.Pairs = append(m.Pairs, mesh.PairResult{Direction: way(m, 2, 0), Error: "interrupted"})
 	text := htmlOf(t, m)
 	if !strings.Contains(text, "no host and no pair is slow") || strings.Contains(text, "mesh wrong") ||
 		strings.Count(text, `class="cell l0"`) != 8 || strings.Count(text, `class="cell l3"`) != 4 {
@@ -296,14 +301,16 @@ func TestPage_HostileHosts(t *testing.T) {
 		for _, h := range m.Hosts[:4] {
 			m.SlowHosts = append(m.SlowHosts, mesh.SlowHost{Host: h, Part: h, Figure: h, NIC: h})
 			m.LostHosts = append(m.LostHosts, mesh.LostHost{Host: h, Error: h})
-			m.SlowPairs = append(m.SlowPairs, mesh.SlowPair{From: h, To: m.Hosts[1], Figure: h})
+			m.SlowPairs = append(m.SlowPairs, mesh.SlowPair{Direction: mesh.Direction{From: h, To: m.Hosts[1]},
+				Figure: h})
 			dark := mesh.DarkNIC{Host: h, NIC: h, Error: h}
 			m.DarkNICs, m.Untested = append(m.DarkNICs, dark), append(m.Untested, dark)
 			m.UnmetNICs, m.Good = append(m.UnmetNICs, mesh.HostNIC{Host: h, NIC: h}), append(m.Good, h)
 			m.Unknown = append(m.Unknown, mesh.Listed{Host: h, Why: h})
 			m.Splits = append(m.Splits, mesh.Split{Sides: [][]mesh.HostNIC{{{Host: h, NIC: h}}, nil}, Error: h})
 			m.HostNICs = append(m.HostNICs, []string{h, h})
-			m.Pairs = append(m.Pairs, mesh.PairResult{From: h, To: m.Hosts[1], FromNIC: h, ToNIC: h, Error: h})
+			m.Pairs = append(m.Pairs, mesh.PairResult{Direction: mesh.Direction{From: h, To: m.Hosts[1], FromNIC: h,
+				ToNIC: h}, Error: h})
 		}
 		text := htmlOf(t, m)
 		root, err := html.Parse(strings.NewReader(text))
@@ -417,7 +424,7 @@ func TestPage_Stalls(t *testing.T) {
 		{Host: m.Hosts[2], Seconds: 1.4, At: 2, Pairs: 7},
 		{Host: "<i>", Seconds: 1e300, At: -1, Silences: 2}}
 	for range mostVerdicts + 3 {
-		m.StalledPairs = append(m.StalledPairs, mesh.StalledPair{From: m.Hosts[0], To: m.Hosts[2], Seconds: 1.4})
+		m.StalledPairs = append(m.StalledPairs, mesh.StalledPair{Direction: way(m, 0, 2), Seconds: 1.4})
 	}
 	m.StalledPairs[5].FromNIC = "mlx5_1"
 	page := htmlOf(t, m)
@@ -449,10 +456,10 @@ func TestPage_Confirm(t *testing.T) {
 	more := m.SlowHosts[1]
 	more.Figure, more.Confirmed = latencyKey, &no
 	m.SlowHosts = append(m.SlowHosts, more)
-	m.SlowPairs = []mesh.SlowPair{{From: m.Hosts[0], To: m.Hosts[1], Figure: bandwidthKey, Value: 1,
+	m.SlowPairs = []mesh.SlowPair{{Direction: way(m, 0, 1), Figure: bandwidthKey, Value: 1,
 		Again: mesh.Again{Confirmed: &no}},
-		{From: m.Hosts[2], To: m.Hosts[3], Figure: bandwidthKey, Value: 1},
-		{From: m.Hosts[1], To: m.Hosts[2], Figure: bandwidthKey, Value: 1}}
+		{Direction: way(m, 2, 3), Figure: bandwidthKey, Value: 1},
+		{Direction: way(m, 1, 2), Figure: bandwidthKey, Value: 1}}
 	if rest, _ := settled(m); len(rest.SlowPairs) != 1 || rest.SlowPairs[0] != m.SlowPairs[2] {
 		t.Errorf("slow pairs %+v, want that of the host which is slow", rest.SlowPairs)
 	}
@@ -507,7 +514,7 @@ func TestPage_Unknown(t *testing.T) {
 func TestPage_Unclear(t *testing.T) {
 	m := meshWith(8) // 0 to 2 and 3 to 4 are sides, 5 could not be tested, 6 had busy CPUs, 7 is good
 	var sides [2][]mesh.HostNIC
-	side := func(i int) int { return btoi(i < 3) + 2*btoi(i == 3 || i == 4) }
+	side := func(i int) int { return lists.When(i < 3, 1) + 2*lists.When(i == 3 || i == 4, 1) }
 	for i, h := range m.Hosts {
 		if s := side(i); s > 0 {
 			sides[s-1] = append(sides[s-1], mesh.HostNIC{Host: h})

@@ -61,11 +61,7 @@ func nameRuns(runs []Named) {
 
 // Label names a run by its file, and by what it has that other runs of the page have not.
 func (n Named) Label() string {
-	label := cut(printable.Message(n.Name), 2*longestText)
-	if n.differ != "" {
-		label += " (" + n.differ + ")"
-	}
-	return label
+	return cut(printable.Message(n.Name), 2*longestText) + lists.When(n.differ != "", " ("+n.differ+")")
 }
 
 // lineRate is the rate of a run's links in Gb/s, of both directions if the run's figures are; 0 if it is not known. A
@@ -106,11 +102,8 @@ func lineRates(runs []Named) []plot.Line {
 			continue
 		}
 		seen[k] = true
-		name := "line rate " + plot.Number(k.rate) + " Gb/s"
-		if k.both {
-			name += ", both directions"
-		}
-		out = append(out, plot.Line{Value: k.rate, Name: name})
+		out = append(out, plot.Line{Value: k.rate, Name: "line rate " + plot.Number(k.rate) + " Gb/s" +
+			lists.When(k.both, ", both directions")})
 	}
 	return out
 }

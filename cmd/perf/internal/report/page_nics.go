@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/roster"
@@ -88,17 +86,16 @@ func (v *view) unknown() {
 
 // side is an end of a pair in words.
 func (v *view) side(host, nic string) string {
-	if v.rails < 2 {
-		nic = ""
-	}
-	return end(host, nic)
+	return end(host, lists.When(v.rails > 1, nic))
+}
+
+// called is a pair in words.
+func (v *view) called(p *mesh.PairResult) string {
+	return v.side(p.From, p.FromNIC) + " to " + v.side(p.To, p.ToNIC)
 }
 
 func end(host, nic string) string {
-	if nic == "" {
-		return name(host)
-	}
-	return name(host) + " " + name(nic)
+	return name(host) + lists.When(nic != "", " "+name(nic))
 }
 
 // explained reports whether a pair is slow or without a figure as one of its hosts or NICs is.
@@ -122,11 +119,9 @@ func (v *view) darkNICs() {
 	}
 	v.part(len(v.m.DarkNICs), "NIC dark", "NICs dark")
 	some(v, "dark", v.m.DarkNICs, mostVerdicts, "more, in the JSON file", func(d mesh.DarkNIC) (host, why string) {
-		why = "reaches nobody: " + cut(printable.Message(d.Error), longestError)
-		if n := without[[2]string{d.Host, d.NIC}]; n > 0 {
-			why += fmt.Sprintf(". %s of it without a figure", plural(n, "pair", "pairs"))
-		}
-		return end(d.Host, d.NIC), why
+		n := without[[2]string{d.Host, d.NIC}]
+		return end(d.Host, d.NIC), "reaches nobody: " + cut(printable.Message(d.Error), longestError) +
+			lists.When(n > 0, ". "+plural(n, "pair", "pairs")+" of it without a figure")
 	})
 	some(v, "unmet", v.m.UnmetNICs, mostVerdicts/4, "more NICs were not measured", func(n mesh.HostNIC) (_, _ string) {
 		return end(n.Host, n.NIC), "was not measured: no host that it met has such a NIC"

@@ -34,11 +34,11 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 			failed++
 			text := cut(printable.Message(p.Error), longestError)
 			if errs[text]++; errs[text] == 1 {
-				first[text] = v.side(p.From, p.FromNIC) + " to " + v.side(p.To, p.ToNIC)
+				first[text] = v.called(p)
 			}
 		}
 		if (slow.has(p, &pairFigures[0]) || slow.has(p, &pairFigures[1])) && !v.explained(p) {
-			slowPairs = append(slowPairs, v.side(p.From, p.FromNIC)+" to "+v.side(p.To, p.ToNIC))
+			slowPairs = append(slowPairs, v.called(p))
 		}
 	}
 	v.lostHosts(without)
@@ -48,19 +48,11 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	v.stalls()
 	v.part(len(slowPairs), "more pair slow", "more pairs slow")
 	if n := len(slowPairs); n > 0 {
-		few := strings.Join(slowPairs[:min(n, 3)], ", ")
-		if n > 3 {
-			few += " and " + plural(n-3, "more pair", "more pairs")
-		}
-		v.add("slow", "", few+", although the hosts are not slow")
+		v.add("slow", "", strings.Join(slowPairs[:min(n, 3)], ", ")+andMore(n-3)+", although the hosts are not slow")
 	}
 	v.part(failed, "pair failed", "pairs failed")
 	some(v, "failed", byCount(errs), mostVerdicts/4, "other errors", func(text string) (host, why string) {
-		which := first[text]
-		if n := errs[text]; n > 1 {
-			which += " and " + plural(n-1, "more pair", "more pairs")
-		}
-		return "", which + ": " + text
+		return "", first[text] + andMore(errs[text]-1) + ": " + text
 	})
 	v.Bad = v.parts != nil
 	v.part(len(v.m.Unknown), "host unknown", "hosts unknown")
@@ -68,7 +60,7 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 	switch {
 	case v.parts != nil:
 		v.Headline = strings.Join(v.parts, ", ")
-		v.Headline = strings.Replace(v.Headline, "more pair", "pair", btoi(len(v.m.SlowHosts) == 0))
+		v.Headline = strings.Replace(v.Headline, "more pair", "pair", lists.When(len(v.m.SlowHosts) == 0, 1))
 	case measured == 0:
 		v.Headline = "no pair was measured"
 	case v.Error != "":
@@ -77,6 +69,8 @@ func (v *view) verdicts(slow slowFigures, measured int) {
 		v.Headline = "no host and no pair is slow"
 	}
 }
+
+func andMore(n int) string { return lists.When(n > 0, " and "+plural(n, "more pair", "more pairs")) }
 
 // kinds of hosts that are gone, or did not come.
 var kinds = []string{mesh.Lost, mesh.LeftOut, mesh.Absent}
@@ -161,24 +155,19 @@ func (v *view) slowHosts() {
 
 // slowSays describes a part of a slow host, and its figure.
 func slowSays(p mesh.SlowHost) string {
-	says := p.Part
-	for f := range lists.Each(pairFigures[:]) {
-		if p.Figure != f.Key {
-			continue
-		}
-		if says += " at"; f.Key == latencyKey {
-			says += " a latency of"
-		}
-		if x, m := p.Value/f.Per, p.Median/f.Per; plot.Log.Fits(x) && plot.Log.Fits(m) {
-			says += fmt.Sprintf(" %s %s (%s)", plot.Number(x), f.unit, distance(x, m))
-		} else {
-			says = p.Part + ", " + map[string]string{bandwidthKey: "bandwidth", latencyKey: "latency"}[f.Key]
-		}
+	figure := func(per float64, unit string) string {
+		x, m := p.Value/per, p.Median/per
+		return lists.When(plot.Log.Fits(x) && plot.Log.Fits(m), " "+plot.Number(x)+" "+unit+" ("+distance(x, m)+")")
 	}
+	says := p.Part
 	if words := tails[p.Figure]; words != "" {
-		says += ", " + words
-		if x, m := p.Value/1e3, p.Median/1e3; plot.Log.Fits(x) && plot.Log.Fits(m) {
-			says += fmt.Sprintf(" %s µs (%s)", plot.Number(x), distance(x, m))
+		says += ", " + words + figure(1e3, "µs")
+	}
+	for f := range lists.Each(pairFigures[:]) {
+		if said := figure(f.Per, f.unit); p.Figure == f.Key && said != "" {
+			says += " at" + lists.When(f.Key == latencyKey, " a latency of") + said
+		} else if p.Figure == f.Key {
+			says += ", " + map[string]string{bandwidthKey: "bandwidth", latencyKey: "latency"}[f.Key]
 		}
 	}
 	return cut(printable.Message(says), longestError)
@@ -204,7 +193,7 @@ func (v *view) worst(slow slowFigures) {
 		rank := 0.0
 		for k := range pairFigures {
 			if x := pairFigures[k].of(p); x > 0 {
-				r := pairFigures[k].Factor(x, v.rail[k][railOf(p)])
+				r := pairFigures[k].Factor(x, v.rail[k][p.Rail()])
 				if slow.has(p, &pairFigures[k]) {
 					r += 1e6 // what was judged comes before what is only far
 				}
@@ -235,14 +224,12 @@ func (v *view) worst(slow slowFigures) {
 		for k := range pairFigures {
 			f := &pairFigures[k]
 			if x := f.of(c.p); x > 0 {
-				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][railOf(c.p)]))
+				w.Figures[k] = fmt.Sprintf("%s (%s)", plot.Number(x), distance(x, v.rail[k][c.p.Rail()]))
 				w.Bad[k] = slow.has(c.p, f)
 			}
 		}
-		w.Says = "not slow"
-		if w.Slow = w.Bad[0] || w.Bad[1]; w.Slow {
-			w.Says = "slow"
-		}
+		w.Slow = w.Bad[0] || w.Bad[1]
+		w.Says = lists.When(!w.Slow, "not ") + "slow"
 		for _, h := range hosts {
 			seen[h] = true
 			w.Says += ", as host " + name(h)
@@ -294,10 +281,10 @@ func (v *view) hosts(medians [2]float64) {
 	}
 	for _, s := range v.m.SlowHosts {
 		if i, ok := v.at[s.Host]; ok {
-			k := 2 * btoi(s.Figure == latencyKey)
-			v.Hosts[i].Slow[k+btoi(s.Part == "receives")] = true
+			k := 2 * lists.When(s.Figure == latencyKey, 1)
+			v.Hosts[i].Slow[k+lists.When(s.Part == "receives", 1)] = true
 		}
 	}
-	rank := func(h hostRow) int { return 2*btoi(h.Bad) + btoi(h.Says == unknownHost) }
+	rank := func(h hostRow) int { return 2*lists.When(h.Bad, 1) + lists.When(h.Says == unknownHost, 1) }
 	slices.SortStableFunc(v.Hosts, func(a, b hostRow) int { return rank(b) - rank(a) })
 }

@@ -125,10 +125,7 @@ func (o *Outcome) stockResults(s *measure.Size) any {
 		return figure(strconv.FormatFloat(v, 'f', digits, 64))
 	}
 	us := func(ns float64) figure { return num(ns/1000, 2) }
-	var cpu figure
-	if o.Plan.Report.CPUUtil && !o.Plan.ByCount() {
-		cpu = num(s.Used.CPUPercent(), 2)
-	}
+	cpu := lists.When(o.Plan.Report.CPUUtil && !o.Plan.ByCount(), num(s.Used.CPUPercent(), 2))
 	if l := s.Lat; l != nil {
 		switch {
 		case o.Only != "" && o.Plan.ByCount():

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,9 +112,4 @@ func (s *Saved) Whole() error {
 }
 
 // known returns a figure, or 0.
-func known(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
+func known(v *float64) float64 { return *cmp.Or(v, new(float64)) }

@@ -153,11 +153,7 @@ func (t Stock) ends(side string, list []wire.Dest, gid bool) {
 		if !gid {
 			continue
 		}
-		name := "GID"
-		if p.Multicast && (side == "remote") == p.Client() {
-			name = "MGID"
-		}
-		t.printf(" %s: ", name)
+		t.printf(" %sGID: ", lists.When(p.Multicast && (side == "remote") == p.Client(), "M"))
 		for i, b := range d.GID {
 			if i > 0 {
 				t.printf(":")
@@ -240,11 +236,7 @@ func (t Stock) bandwidth(size, messages uint64, b *measure.Bandwidth, ports []me
 		t.printf(" %-7d    %-10d     %-7s            %-7s\t\t   %-7s", size, messages, c(b.PeakBitsPerSecond/unit, 2),
 			c(avg, 2), c(rate, 6))
 		for i, p := range ports {
-			gap := "              "
-			if i == 0 {
-				gap = "        "
-			}
-			t.printf("%s%-7s            %-7s", gap, c(orNaN(p.BitsPerSecond)/unit, 2),
+			t.printf("        %s%-7s            %-7s", lists.When(i > 0, "      "), c(orNaN(p.BitsPerSecond)/unit, 2),
 				c(orNaN(p.MessagesPerSecond)/1e6, 6))
 		}
 	case t.Plan.Report.Gbits && avg < 0.1:

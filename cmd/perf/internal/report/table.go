@@ -93,21 +93,10 @@ func (t Table) end(s session.Setup) {
 	} else {
 		fmt.Fprintf(t.W, "  address  lid %d, peer %d\n", l.LID, s.PeerLID)
 	}
-	peer := "perftest " + printable.Name(s.PeerVersion)
-	if s.PeerVersion == "" {
-		peer = "by Ethernet frames"
-	} else if s.PeerOurs {
-		peer = "rdmaperf"
-	}
-	if s.RDMACM {
-		peer += ", by rdma_cm"
-	} else if t.Plan.Peer.CMExchange {
-		peer += ", exchange by rdma_cm"
-	}
-	at := s.PeerAddress
-	if raw && t.Plan.Frames.Peer == [6]byte{} {
-		at = "any"
-	}
+	peer := cmp.Or(lists.When(s.PeerVersion == "", "by Ethernet frames"), lists.When(s.PeerOurs, "rdmaperf"),
+		"perftest "+printable.Name(s.PeerVersion)) +
+		cmp.Or(lists.When(s.RDMACM, ", by rdma_cm"), lists.When(t.Plan.Peer.CMExchange, ", exchange by rdma_cm"))
+	at := cmp.Or(lists.When(raw && t.Plan.Frames.Peer == [6]byte{}, "any"), s.PeerAddress)
 	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(at), peer)
 	if s.Place.Nodes > 0 {
 		fmt.Fprintf(t.W, "  place    %s\n", s.Place.String())
@@ -155,11 +144,8 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.Load.Infinite, "until interrupted")
 	add(p.Load.Gap > 0, "a gap of %v before each message", p.Load.Gap)
 	if p.Metric == wire.Latency {
-		trip := "half"
-		if p.Verb.Fetches() {
-			trip = "whole"
-		}
-		add(p.Report.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)", trip)
+		add(p.Report.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)",
+			cmp.Or(lists.When(p.Verb.Fetches(), "whole"), "half"))
 		add(p.Report.LatencyDef == plan.ToCompletion, "latency as post to completion")
 	}
 	return strings.Join(o, ", ")

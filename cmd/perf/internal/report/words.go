@@ -29,13 +29,6 @@ func text(err error) string {
 	return err.Error()
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // distance returns the distance of v from the median in words.
 func distance(v, median float64) string {
 	switch {

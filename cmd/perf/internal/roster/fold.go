@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Fold writes names as Slurm does: node[1-3,7],login. ExpandNodes reads it.
@@ -24,10 +26,8 @@ func Fold(names []string) string {
 			plain = append(plain, name)
 			continue
 		}
-		width := 0 // of numbers that begin with 0; the others have no zeros
-		if len(digits) > 1 && digits[0] == '0' {
-			width = len(digits)
-		}
+		// Of numbers that begin with 0; the others have no zeros.
+		width := lists.When(len(digits) > 1 && digits[0] == '0', len(digits))
 		i := slices.IndexFunc(groups, func(g *group) bool {
 			fits := g.width == width || g.width == len(digits) && width == 0
 			return g.before == before && g.after == after && fits
@@ -46,11 +46,8 @@ func Fold(names []string) string {
 			for k+1 < len(g.numbers) && g.numbers[k+1] == g.numbers[k]+1 {
 				k++
 			}
-			part := fmt.Sprintf("%0*d", g.width, g.numbers[i])
-			if k > i {
-				part += fmt.Sprintf("-%0*d", g.width, g.numbers[k])
-			}
-			parts = append(parts, part)
+			parts = append(parts, fmt.Sprintf("%0*d", g.width, g.numbers[i])+
+				lists.When(k > i, fmt.Sprintf("-%0*d", g.width, g.numbers[k])))
 			i = k + 1
 		}
 		list := strings.Join(parts, ",")
@@ -76,10 +73,8 @@ func Compare(a, b string) int {
 
 // number splits a name at the last number in its first label.
 func number(name string) (before, digits, after string) {
-	end := strings.IndexByte(name, '.')
-	if end < 0 {
-		end = len(name)
-	}
+	label, _, _ := strings.Cut(name, ".")
+	end := len(label)
 	for end > 0 && (name[end-1] < '0' || name[end-1] > '9') {
 		end--
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 )
 
 // Place is where a launcher put a process among those that it started.
@@ -31,10 +33,9 @@ func FindPlace(getenv func(string) string) (Place, error) {
 		if getenv(v.rank) == "" || v.of != "" && getenv(v.of) == "" {
 			continue
 		}
-		p := Place{Nodes: cmp.Or(getenv("SLURM_STEP_NODELIST"), Allocation(getenv).Nodes)}
-		if job := getenv("SLURM_JOB_ID"); job != "" {
-			p.Job = job + "." + getenv("SLURM_STEP_ID")
-		}
+		job := getenv("SLURM_JOB_ID")
+		p := Place{Nodes: cmp.Or(getenv("SLURM_STEP_NODELIST"), Allocation(getenv).Nodes),
+			Job: lists.When(job != "", job+"."+getenv("SLURM_STEP_ID"))}
 		n, err := strconv.ParseUint(getenv(v.rank), 10, 31)
 		if v.of != "" && err == nil {
 			var of uint64

@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,13 +39,8 @@ func (e *RunError) Error() string {
 // New returns a roster for the hosts of a launcher's list and number, as far as they are known. Expect is the number
 // that the user gives, or 0.
 func New(launcher Place, expect int) *Roster {
-	r := &Roster{of: expect, fixed: expect > 0, job: launcher.Job}
-	r.given, _ = ExpandNodes(launcher.Nodes)
-	r.list = r.given
-	if expect == 0 {
-		r.of = launcher.Of
-	}
-	return r
+	given, _ := ExpandNodes(launcher.Nodes)
+	return &Roster{of: cmp.Or(expect, launcher.Of), fixed: expect > 0, job: launcher.Job, given: given, list: given}
 }
 
 // Come enters a host that calls itself name, and returns what the mesh calls it. What the others said may speak against
@@ -64,9 +60,7 @@ func (r *Roster) Come(name string, p Place) (string, error) {
 	}
 	of := r.of
 	if p.Rank >= 0 {
-		if of == 0 {
-			of = p.Of
-		}
+		of = cmp.Or(of, p.Of)
 		if p.Of > 0 && !r.fixed && p.Of != of {
 			return "", &RunError{p.Rank, p.Of, of}
 		}
@@ -252,10 +246,7 @@ func (r *Roster) Awaited() string {
 	if len(names) > 0 && len(names) == r.Short() {
 		return text + "; awaited: " + cut(Fold(names))
 	}
-	if len(r.hosts) > 0 {
-		text += ": " + cut(r.present())
-	}
-	return text
+	return text + lists.When(len(r.hosts) > 0, ": "+cut(r.present()))
 }
 
 // cut shortens a list of names.

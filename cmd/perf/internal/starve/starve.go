@@ -2,7 +2,6 @@
 package starve
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -204,10 +203,7 @@ func statFiles(cgroup, mountinfo string) (list []string) {
 			continue
 		}
 		below, inside := strings.CutPrefix(group, strings.TrimSuffix(at[3], "/"))
-		if !inside {
-			below = ""
-		}
-		for below = filepath.Clean("/" + below); ; below = filepath.Dir(below) {
+		for below = filepath.Clean("/" + lists.When(inside, below)); ; below = filepath.Dir(below) {
 			list = append(list, filepath.Join(at[4], below, "cpu.stat"))
 			if below == "/" {
 				break
@@ -220,7 +216,7 @@ func statFiles(cgroup, mountinfo string) (list []string) {
 
 // Worse returns those of two waits that are longer.
 func Worse(a, b *Waits) *Waits {
-	if b == nil || cmp.Compare(a.Share(), b.Share()) > 0 {
+	if b == nil || a.Share() > b.Share() {
 		return a
 	}
 	return b
