@@ -34,4 +34,4 @@ func mapFile(name string, off int64, size int) (place, error) {
 	return &file{mem}, nil
 }
 
-func (f *file) free() error { return unix.Munmap(f.mem) }
+func (f *file) free() error { return unix.Munmap(f.block) }

@@ -102,14 +102,12 @@ func (g *gpu) register(pd *ibv.PD, access ibv.AccessFlags) (*ibv.MR, uint64, err
 		}
 	}
 	mr, err := reg(fd, g.ptr-begin, g.size, g.ptr, access)
-	if cerr := closeFD(fd); err == nil && cerr != nil {
+	// The registration keeps the buffer.
+	if cerr := os.NewFile(uintptr(fd), "dma-buf").Close(); err == nil && cerr != nil {
 		return nil, 0, errors.Join(cerr, mr.Close())
 	}
 	return mr, g.ptr, err
 }
-
-// closeFD closes a descriptor of a library. The registration keeps the buffer.
-func closeFD(fd int) error { return os.NewFile(uintptr(fd), "dma-buf").Close() }
 
 func (g *gpu) bytes() []byte { return nil }
 

@@ -51,12 +51,6 @@ func (w *Conn) endBeats() {
 	}
 }
 
-// errStill means that an end that sends heartbeats sent none. It wraps ErrSilent.
-func (w *Conn) errStill() error {
-	return fmt.Errorf("%w for %v, nor a heartbeat; check that it can be reached, and was not stopped", ErrSilent,
-		w.timeout)
-}
-
 // next returns the first byte of the peer's next message, which has to come before end if that is not zero. The peer
 // has to be alive until then.
 func (w *Conn) next(end time.Time) (byte, error) {
@@ -99,7 +93,8 @@ func (w *Conn) hear(end time.Time) (byte, error) {
 			return b, err
 		}
 	}
-	return 0, w.errStill()
+	return 0, fmt.Errorf("%w for %v, nor a heartbeat; check that it can be reached, and was not stopped", ErrSilent,
+		w.timeout)
 }
 
 func (w *Conn) readByte(end time.Time) (byte, error) {
