@@ -46,12 +46,7 @@ func Main() {
 	os.Exit(code)
 }
 
-// run is the program: arguments in, an exit code out.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return runAs(ctx, "rdmaperf", args, stdout, stderr)
-}
-
-// runAs is run for the path by which the program was started.
+// runAs is the program, started by a path: arguments in, an exit code out.
 func runAs(ctx context.Context, path string, args []string, stdout, stderr io.Writer) int {
 	out := &output{w: stdout}
 	args = slices.Concat(perftestWords(path), args)

@@ -5,7 +5,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cuda"
 )
 
-func allocCUDA(size int, opt *plan.Memory) (place, error) {
+func allocCUDA(size int, opt *plan.Memory) (*gpu, error) {
 	open := func() (*cuda.GPU, error) { return cuda.Open(opt.GPU) }
 	if opt.BusID != "" {
 		open = func() (*cuda.GPU, error) { return cuda.OpenByBusID(opt.BusID) }

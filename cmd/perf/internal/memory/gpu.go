@@ -57,7 +57,7 @@ type gpu struct {
 // gpuPage is the size of a GPU's mapping unit.
 const gpuPage = 64 << 10
 
-func allocGPU(lib library, size int, dmabuf, dataDirect bool) (place, error) {
+func allocGPU(lib library, size int, dmabuf, dataDirect bool) (*gpu, error) {
 	g := &gpu{library: lib, size: (size + gpuPage - 1) / gpuPage * gpuPage, dmabuf: dmabuf, dataDirect: dataDirect}
 	if dmabuf {
 		ok, err := lib.Dmabuf()

@@ -20,7 +20,8 @@ func (p *pages) register(pd *ibv.PD, access ibv.AccessFlags) (mr *ibv.MR, addr u
 		p.own, err = pd.AllocMR(p.size, access, &p.opt)
 		mr = p.own
 	} else if mr, err = pd.RegImplicit(access); err == nil {
-		// Only its memory is used. Registered on demand it is not pinned, and unknown to the device under the other key.
+		// Only its memory is used. Registered on demand it is not pinned, and unknown to the device under the other
+		// key.
 		p.own, err = pd.AllocMR(p.size, access|ibv.OnDemand, &p.opt)
 	}
 	if err != nil {

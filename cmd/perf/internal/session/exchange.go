@@ -67,8 +67,9 @@ func (s *Session) connect() error {
 		}
 	}
 	// A DCT has its number when it is up.
+	again := round("keys again", s.plan.Transport == wire.DC)
 	return inOrder(meet(!s.plan.Bandwidth() && !sends, "first meeting"), round("keys", true), s.way.bringUp, s.pace,
-		meet(sends, "meeting when ready"), round("keys again", s.plan.Transport == wire.DC), meet(!sends, "meeting when ready"))
+		meet(sends, "meeting when ready"), again, meet(!sends, "meeting when ready"))
 }
 
 // Terms returns the values that both ends use.
