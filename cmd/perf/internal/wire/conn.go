@@ -16,7 +16,7 @@ import (
 // connection is of no use after that.
 type Conn struct {
 	c       net.Conn
-	early   earlier // what was read before there was a Conn
+	early   earlier // what was read before there was a Conn, or during a watch
 	role    Role
 	timeout time.Duration
 	ctx     context.Context

@@ -29,11 +29,10 @@ const (
 
 // pulse holds the state of the heartbeats that an end sends, and of those that it expects.
 type pulse struct {
-	on     bool
-	mu     sync.Mutex  // of what is written
-	stop   func()      // ends the heartbeats, and waits until the last one is sent
-	halt   atomic.Bool // the watch is to end
-	unread []byte      // the first byte of a message that came during a watch
+	on   bool
+	mu   sync.Mutex  // of what is written
+	stop func()      // ends the heartbeats, and waits until the last one is sent
+	halt atomic.Bool // the watch is to end
 }
 
 // startBeats sends heartbeats from now on, often enough for a peer that gives up after limit.
@@ -54,13 +53,7 @@ func (w *Conn) endBeats() {
 // next returns the first byte of the peer's next message, which has to come before end if that is not zero. The peer
 // has to be alive until then.
 func (w *Conn) next(end time.Time) (byte, error) {
-	p := &w.pulse
-	if len(p.unread) > 0 {
-		b := p.unread[0]
-		p.unread = nil
-		return b, nil
-	}
-	if !p.on {
+	if !w.pulse.on {
 		return w.readByte(end)
 	}
 	for {
@@ -118,8 +111,7 @@ func (w *Conn) halted() bool { return w.pulse.halt.Load() || w.ctx.Err() != nil 
 
 // watchMarks is Watch for a peer that sends heartbeats.
 func (w *Conn) watchMarks(gone func(error), spoke func()) (stop func()) {
-	p := &w.pulse
-	if len(p.unread) > 0 {
+	if len(w.early) > 0 {
 		spoke()
 		return func() {}
 	}
@@ -129,7 +121,7 @@ func (w *Conn) watchMarks(gone func(error), spoke func()) (stop func()) {
 		b, err := w.next(time.Time{})
 		switch {
 		case err == nil:
-			p.unread = []byte{b}
+			w.early = earlier{b}
 			spoke()
 		case errors.Is(err, ErrInterrupted), errors.Is(err, ErrSilent):
 			gone(w.fail("watch", err))
@@ -139,10 +131,10 @@ func (w *Conn) watchMarks(gone func(error), spoke func()) (stop func()) {
 		}
 	}()
 	return func() {
-		p.halt.Store(true)
+		w.pulse.halt.Store(true)
 		w.c.SetReadDeadline(time.Unix(1, 0))
 		<-done
-		p.halt.Store(false)
+		w.pulse.halt.Store(false)
 	}
 }
 
