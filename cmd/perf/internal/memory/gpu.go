@@ -7,7 +7,9 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/cuda"
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
@@ -56,6 +58,18 @@ type gpu struct {
 
 // gpuPage is the size of a GPU's mapping unit.
 const gpuPage = 64 << 10
+
+func allocCUDA(size int, opt *plan.Memory) (*gpu, error) {
+	open := func() (*cuda.GPU, error) { return cuda.Open(opt.GPU) }
+	if opt.BusID != "" {
+		open = func() (*cuda.GPU, error) { return cuda.OpenByBusID(opt.BusID) }
+	}
+	g, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return allocGPU(g, size, opt.Dmabuf, opt.DataDirect)
+}
 
 func allocGPU(lib library, size int, dmabuf, dataDirect bool) (*gpu, error) {
 	g := &gpu{library: lib, size: (size + gpuPage - 1) / gpuPage * gpuPage, dmabuf: dmabuf, dataDirect: dataDirect}
