@@ -141,7 +141,7 @@ func (w *Conn) watchMarks(gone func(error), spoke func()) (stop func()) {
 // Leave tells the peer that this end was interrupted, and waits for at most limit until the peer has left too: until
 // then it may send to queue pairs of this end.
 func (w *Conn) Leave(limit time.Duration) {
-	if !w.pulse.on {
+	if w == nil || !w.pulse.on {
 		return
 	}
 	w.endBeats()
