@@ -299,9 +299,9 @@ func sayFailed(ctx context.Context, w io.Writer, err error) {
 	say(w, err)
 }
 
-// split takes joined errors apart.
+// split takes joined errors apart. One that wraps several in a text of its own stays whole.
 func split(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
+	if j, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(j.Unwrap()...).Error() {
 		return j.Unwrap()
 	}
 	return []error{err}
