@@ -123,9 +123,11 @@ func (c Child) output(ctx context.Context, t Task, listening func(port int) erro
 	dieWithParent(cmd)
 	err := cmd.Start()
 	if err == nil {
-		stop := watch(cmd.Process.Pid, cpu)
+		m := starve.New(cmd.Process.Pid)
+		stop := tick.Every(sampling, m.Sample)
 		err = cmd.Wait()
 		stop()
+		*cpu = m.Waits()
 	}
 	if err != nil {
 		text := errors.New(diag.told(err))
@@ -139,13 +141,3 @@ func (c Child) output(ctx context.Context, t Task, listening func(port int) erro
 
 // sampling is the time between looks at a process. Once it has ended, there is nothing to look at.
 const sampling = 25 * time.Millisecond
-
-// watch measures how a process waits for CPUs until the function that it returns is called.
-func watch(pid int, cpu *starve.Waits) (stop func()) {
-	m := starve.New(pid)
-	end := tick.Every(sampling, m.Sample)
-	return func() {
-		end()
-		*cpu = m.Waits()
-	}
-}

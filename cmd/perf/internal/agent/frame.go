@@ -16,6 +16,9 @@ const (
 	maxReply   = 1 << 20 // bytes of JSON that it sends
 )
 
+// StepLimit is the time in which the ends of a connection have to meet, and what one sends has to be received.
+const StepLimit = 10 * time.Second
+
 // Errors between the two ends.
 var (
 	// ErrToken means that the other end does not know the token.

@@ -178,8 +178,7 @@ func TestIdleCoordinator(t *testing.T) {
 func TestMute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		r := &Remote{ended: make(chan struct{}), calls: map[uint64]chan message{}}
-		r.link = newLink(&frames{Conn: here, raw: here}, time.Second)
+		r := newRemote(Hello{}, newLink(&frames{Conn: here, raw: here}, time.Second))
 		if err := r.Admit(t.Context(), time.Second); err == nil {
 			t.Error("nobody reads, and it is admitted")
 		}

@@ -144,11 +144,10 @@ func TestJoinLongList(t *testing.T) {
 
 // TestAsk: an agent that answers a question with an error is there.
 func TestAsk(t *testing.T) {
-	r := &Remote{ended: make(chan struct{}), calls: map[uint64]chan message{}}
 	here, there := net.Pipe()
 	defer here.Close()
 	defer there.Close()
-	r.link = newLink(&frames{Conn: here, raw: here}, time.Hour)
+	r := newRemote(Hello{}, newLink(&frames{Conn: here, raw: here}, time.Hour))
 	agent := newLink(&frames{Conn: there, raw: there}, time.Hour)
 	go func() {
 		var m message

@@ -23,9 +23,9 @@ type Remote struct {
 
 	link     *link
 	admitted bool
-	ended    chan struct{}
+	gone     context.Context // ends when the agent is gone, and why
+	end      context.CancelCauseFunc
 	mu       sync.Mutex
-	why      error // that ended is closed
 	calls    map[uint64]chan message
 	last     uint64
 }
@@ -88,8 +88,7 @@ func meet(ctx context.Context, f *frames, ask func() error, timeout time.Duratio
 		if len(m.Hello.NICs) == 0 {
 			m.Hello.NICs = []NIC{{}}
 		}
-		r := &Remote{Hello: *m.Hello, link: newLink(f, DefaultBeat), ended: make(chan struct{}),
-			calls: map[uint64]chan message{}}
+		r := newRemote(*m.Hello, newLink(f, DefaultBeat))
 		r.Addr, r.Here = address(f.RemoteAddr()), address(f.LocalAddr())
 		return r, nil
 	case m.Error != "":
@@ -100,6 +99,12 @@ func meet(ctx context.Context, f *frames, ask func() error, timeout time.Duratio
 	}
 	f.Close()
 	return nil, err
+}
+
+func newRemote(h Hello, l *link) *Remote {
+	r := &Remote{Hello: h, link: l, calls: map[uint64]chan message{}}
+	r.gone, r.end = context.WithCancelCause(context.Background())
+	return r
 }
 
 func address(a net.Addr) net.IP {
@@ -121,13 +126,7 @@ func (r *Remote) Admit(ctx context.Context, beat time.Duration) error {
 		return err
 	}
 	r.admitted = true
-	go func() {
-		err := r.link.live(ctx, r.take)
-		r.mu.Lock()
-		r.why = err
-		r.mu.Unlock()
-		close(r.ended)
-	}()
+	go func() { r.end(r.link.live(ctx, r.take)) }()
 	return nil
 }
 
@@ -138,14 +137,10 @@ func (r *Remote) Refuse(why string) {
 }
 
 // Ended is closed when the agent is gone.
-func (r *Remote) Ended() <-chan struct{} { return r.ended }
+func (r *Remote) Ended() <-chan struct{} { return r.gone.Done() }
 
 // Why returns why it is gone.
-func (r *Remote) Why() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.why
-}
+func (r *Remote) Why() error { return context.Cause(r.gone) }
 
 // take hands a message of the agent to the call that waits for it.
 func (r *Remote) take(m message) error {
@@ -207,7 +202,7 @@ func (c *call) reply(ctx context.Context) (message, error) {
 			err = &wire.MeetError{Err: err}
 		}
 		return m, err
-	case <-c.r.ended:
+	case <-c.r.Ended():
 		return message{}, c.r.Why()
 	case <-ctx.Done():
 		return message{}, context.Cause(ctx)

@@ -13,9 +13,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// StepLimit is the time in which the ends of a connection have to meet, and what one sends has to be received.
-const StepLimit = 10 * time.Second
-
 const (
 	mostStrange  = 64               // connections that have not proved themselves; the oldest has to go for another one
 	mostWaiting  = 1024             // connections of those that have

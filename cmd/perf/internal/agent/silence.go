@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -35,30 +36,27 @@ func (e *ear) hear() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	if s := (Silence{e.last, now}); e.bound > 0 && !e.last.IsZero() && s.Time() > e.bound {
-		e.kept = append(e.kept, s)
-	}
-	e.last = now
+	e.kept, e.last = e.upTo(now), now
 	if len(e.kept) > mostSilences {
-		shortest := 0
-		for i := range e.kept {
-			if e.kept[i].Time() < e.kept[shortest].Time() {
-				shortest = i
-			}
-		}
-		e.kept = slices.Delete(e.kept, shortest, shortest+1)
+		shortest := slices.MinFunc(e.kept, func(a, b Silence) int { return cmp.Compare(a.Time(), b.Time()) })
+		e.kept = slices.DeleteFunc(e.kept, func(s Silence) bool { return s == shortest })
 	}
+}
+
+// upTo returns what was kept, and the silence that ends now.
+// Preconditions: e.mu is held.
+func (e *ear) upTo(now time.Time) []Silence {
+	if s := (Silence{e.last, now}); e.bound > 0 && !e.last.IsZero() && s.Time() > e.bound {
+		return append(slices.Clip(e.kept), s)
+	}
+	return e.kept
 }
 
 // silences returns what was kept, and the silence that has not ended yet.
 func (e *ear) silences() []Silence {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	list := slices.Clone(e.kept)
-	if s := (Silence{e.last, time.Now()}); e.bound > 0 && !e.last.IsZero() && s.Time() > e.bound {
-		list = append(list, s)
-	}
-	return list
+	return slices.Clone(e.upTo(time.Now()))
 }
 
 // Silences returns the times in which nothing came from an agent for longer than Hears, though it has to send

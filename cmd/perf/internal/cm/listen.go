@@ -79,7 +79,10 @@ func (l *Listener) Accept(ctx context.Context, check func(device string, port ui
 	for {
 		r, err := l.ln.Next(listen)
 		if err != nil {
-			end(nil, waiting(ctx, err))
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			end(nil, fmt.Errorf("wait for a client: %w", err))
 			wg.Wait()
 			return client, failed
 		}
@@ -146,13 +149,6 @@ func (l *Listener) hear(ctx context.Context, r *rdmacm.Request,
 		}
 	}
 	return &Peer{Channel: ch, opt: l.opt, token: t, ours: ours, ln: l}, nil
-}
-
-func waiting(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return fmt.Errorf("wait for a client: %w", err)
 }
 
 // byPeer reports whether a request could not be accepted because of the peer: it has left, or asks for more than there

@@ -46,12 +46,7 @@ func Main() {
 	os.Exit(code)
 }
 
-// run is the program: arguments in, an exit code out.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return runAs(ctx, "rdmaperf", args, stdout, stderr)
-}
-
-// runAs is run for the path by which the program was started.
+// runAs is the program, started by a path: arguments in, an exit code out.
 func runAs(ctx context.Context, path string, args []string, stdout, stderr io.Writer) int {
 	out := &output{w: stdout}
 	args = slices.Concat(perftestWords(path), args)
@@ -304,9 +299,9 @@ func sayFailed(ctx context.Context, w io.Writer, err error) {
 	say(w, err)
 }
 
-// split takes joined errors apart.
+// split takes joined errors apart. One that wraps several in a text of its own stays whole.
 func split(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
+	if j, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(j.Unwrap()...).Error() {
 		return j.Unwrap()
 	}
 	return []error{err}

@@ -244,14 +244,11 @@ func (o *options) together(f *pflag.FlagSet) error {
 }
 
 // flagName returns the names of a flag, to print.
-func flagName(f *pflag.Flag) string { return "--" + f.Name + short(f) }
-
-// short returns a flag's letter, to print after its long name.
-func short(f *pflag.Flag) string {
+func flagName(f *pflag.Flag) string {
 	if f.Shorthand == "" {
-		return ""
+		return "--" + f.Name
 	}
-	return " (-" + f.Shorthand + ")"
+	return "--" + f.Name + " (-" + f.Shorthand + ")"
 }
 
 // rateType reads perftest's type of a rate limit.

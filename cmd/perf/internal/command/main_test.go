@@ -2,7 +2,9 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -623,4 +625,9 @@ func TestDoctorAlone(t *testing.T) {
 		!strings.Contains(diag.String(), "start rdmaperf doctor --serve there") {
 		t.Errorf("exit code %d, %q, %q", rc, &out, &diag)
 	}
+}
+
+// run is the program under its own name.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, "rdmaperf", args, stdout, stderr)
 }

@@ -38,7 +38,8 @@ const reachPass = "reach: "
 const seldom = 30 * time.Second
 
 func (p *meshProgress) hooks(c *mesh.Config) {
-	c.Awaited, p.told = p.wait, time.Now().Add(5*time.Second-seldom)
+	c.Awaited = func(said string) { p.await(said, false) }
+	p.told = time.Now().Add(5*time.Second - seldom)
 	c.Begun = func(pass string, _, pairs int) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -75,9 +76,6 @@ func (p *meshProgress) fail(r *mesh.PairResult) {
 		p.say(errors.New("more pairs fail; all are in the JSON object"))
 	}
 }
-
-// wait shows the hosts that the mesh waits for.
-func (p *meshProgress) wait(said string) { p.await(said, false) }
 
 // await shows what the mesh waits for. News are shown at once.
 func (p *meshProgress) await(said string, news bool) {

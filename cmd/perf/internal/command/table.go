@@ -1,6 +1,8 @@
 package command
 
 import (
+	"time"
+
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
@@ -143,7 +145,7 @@ func loadFlags(o *options) []flagRow {
 		{names: "A atomic-type", tests: "atomic", value: into(&c.Atomic, wire.ParseAtomicType),
 			among: "FETCH_AND_ADD CMP_AND_SWAP",
 			text:  "atomic `operation`: FETCH_AND_ADD or CMP_AND_SWAP (default: FETCH_AND_ADD)"},
-		{names: "latency-gap", tests: "lat", value: microseconds(&c.Load.Gap),
+		{names: "latency-gap", tests: "lat", value: duration(&c.Load.Gap, time.Microsecond, "microseconds", "5ms"),
 			text: "unmeasured pause before each message (lat)"},
 		{names: "rate-limit", tests: "bw", value: number(&c.Load.Rate.Limit), check: positive,
 			text: "maximum send `rate`, in --rate-units (bw)"},

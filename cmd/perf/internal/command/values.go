@@ -165,11 +165,6 @@ func showPercent(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 6
 // seconds is a duration: a number of seconds, or with a unit as 1500ms.
 func seconds(at *time.Duration) pflag.Value { return duration(at, time.Second, "seconds", "1500ms") }
 
-// microseconds is a duration: a number of microseconds, or with a unit as 5ms.
-func microseconds(at *time.Duration) pflag.Value {
-	return duration(at, time.Microsecond, "microseconds", "5ms")
-}
-
 // duration is a number of units, named by what, or a duration with its own unit, such as example.
 func duration(at *time.Duration, unit time.Duration, what, example string) pflag.Value {
 	const most = 1e17 // ns: three years

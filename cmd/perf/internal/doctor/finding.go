@@ -31,11 +31,9 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (s *Severity) UnmarshalText(b []byte) error {
-	for i, name := range severityNames {
-		if string(b) == name {
-			*s = Severity(i)
-			return nil
-		}
+	if i := slices.Index(severityNames, string(b)); i >= 0 {
+		*s = Severity(i)
+		return nil
 	}
 	return fmt.Errorf("severity %.20q, want ok, note, warning or error", b)
 }

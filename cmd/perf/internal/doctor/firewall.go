@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/hostfacts"
@@ -55,11 +56,7 @@ func (x *examination) firewall() {
 func filter(rules string) (drops, accepts bool, line string) {
 	for l := range strings.Lines(rules) {
 		l = strings.TrimSpace(l)
-		word := strings.Fields(l)
-		about := false
-		for _, w := range word {
-			about = about || w == roceUDP
-		}
+		about := slices.Contains(strings.Fields(l), roceUDP)
 		input := strings.Contains(l, "hook input") && strings.Contains(l, "policy drop") ||
 			strings.HasPrefix(l, ":INPUT DROP")
 		refuses := strings.Contains(l, "drop") || strings.Contains(l, "DROP") || strings.Contains(l, "reject") ||

@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"os"
-
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/dcb"
 	"github.com/pureverbs/pureverbs/hostfacts"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
@@ -34,12 +32,6 @@ type Native struct {
 	Loop       func(device string, port int) error             // a message through a QP that is connected to itself
 	Attributes func(device string) (Attributes, error)         // natively
 	Library    func() (devices map[string]Attributes, _ error) // by the library
-}
-
-// mounts returns the mounts of this process; empty if they cannot be read.
-func (h *Host) mounts() string {
-	b, _ := os.ReadFile(h.Facts.ProcPath("self", "mountinfo"))
-	return string(b)
 }
 
 // sysfs returns where the rest is read: what only vendors' drivers have, and modules.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -123,7 +124,8 @@ func (x *examination) errors() {
 
 func (x *examination) errorsOf(name, where string, before, after counted) {
 	var old, rising, full, seen []string
-	for c, n := range after {
+	for _, c := range slices.Sorted(maps.Keys(after)) {
+		n := after[c]
 		b, also := before[c]
 		note, fault, _ := counter.Note(c, n-b)
 		most := hostfacts.CounterMax(c)
@@ -140,9 +142,6 @@ func (x *examination) errorsOf(name, where string, before, after counted) {
 		}
 		seen = append(seen, c)
 	}
-	slices.Sort(rising)
-	slices.Sort(old)
-	slices.Sort(full)
 	f := Finding{Subject: name, Check: "errors", Evidence: where}
 	const under = "ibqueryerrors; ethtool -S NETDEV    # which counter rises under load"
 	switch {

@@ -40,7 +40,8 @@ func (x *examination) fileCause(path string, err error) provider.FileCause {
 	if st, err := os.Stat(path); err == nil {
 		mode = st.Mode()
 	}
-	return provider.Cause(x.mounts(), path, mode, err)
+	mounts, _ := os.ReadFile(x.Facts.ProcPath("self", "mountinfo"))
+	return provider.Cause(string(mounts), path, mode, err)
 }
 
 // unusable returns the finding of a device file that cannot be opened.

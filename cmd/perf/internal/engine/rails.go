@@ -66,6 +66,12 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 			failed = append(failed, fmt.Errorf("rail %s: %w", name, errs[i]))
 		}
 	}
+	res.sum(runs, errs, hooks.Size)
+	return res, errors.Join(failed...)
+}
+
+// sum sums up the sizes of all rails.
+func (res *Result) sum(runs []*run, errs []error, done func(measure.Size)) {
 	for k := 0; ; k++ {
 		s, n := sumRails(runs, errs, func(r *Result) *measure.Size {
 			if k < len(r.Sizes) {
@@ -77,19 +83,18 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 			break
 		}
 		res.Sizes = append(res.Sizes, s)
-		if hooks.Size != nil {
-			hooks.Size(s)
+		if done != nil {
+			done(s)
 		}
 	}
 	// What the rails did of the size at which all failed, or were interrupted.
 	if s, n := sumRails(runs, errs, func(r *Result) *measure.Size { return r.Partial }); n == len(runs) {
 		res.Partial = &s
 	}
-	return res, errors.Join(failed...)
 }
 
-// sumRails sums up a size, of which pick returns what a rail did, or nil. n is how many have it: without one of them
-// there is no sum.
+// sumRails sums up the size that pick returns of each rail, or nil. n is how many have it: without one of them there is
+// no sum.
 func sumRails(runs []*run, errs []error, pick func(*Result) *measure.Size) (sum measure.Size, n int) {
 	var parts []measure.Size
 	var list []measure.Rail

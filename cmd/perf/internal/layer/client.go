@@ -65,7 +65,7 @@ func request(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, re
 	ctl := newControl(c)
 	for _, size := range o.sizes() {
 		for round := range o.Rounds {
-			carriers := o.carriers()
+			carriers := append([]Carrier{o.Carrier}, o.Compare...)
 			for i := range carriers {
 				// The order alternates, so that none always finds the warmer machine.
 				carrier := carriers[i]

@@ -145,11 +145,3 @@ func (w *work) receiveCopy(_ context.Context, p pipe, buf []byte, n int) error {
 	}
 	return cmp.Or(err, io.ErrUnexpectedEOF)
 }
-
-// copying returns what copying took, or 0 if it was not measured.
-func (w *work) copying() float64 {
-	if c, ok := w.pipes[0].(*copyPipe); ok {
-		return c.seconds()
-	}
-	return 0
-}

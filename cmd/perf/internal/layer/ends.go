@@ -44,6 +44,8 @@ func (w *work) loop(latency, copying, other part) part {
 // used returns what the work has used since before.
 func (w *work) used(before Usage) *Usage {
 	used := now(w.engine()).since(before)
-	used.Copying = w.copying()
+	if c, ok := w.pipes[0].(*copyPipe); ok {
+		used.Copying = c.seconds()
+	}
 	return &used
 }

@@ -162,6 +162,3 @@ func (o *Options) order(c Carrier, size int) order {
 	return order{Version: protocolVersion, Carrier: c, Latency: o.Metric == wire.Latency, Size: size, Conns: o.Conns,
 		Messages: n, Warm: n/10 + 1}
 }
-
-// carriers lists what runs in each round.
-func (o *Options) carriers() []Carrier { return append([]Carrier{o.Carrier}, o.Compare...) }

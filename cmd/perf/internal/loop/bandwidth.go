@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/cpu"
 
@@ -115,13 +114,6 @@ func (b *Bandwidth) move() error {
 	}
 	return nil
 }
-
-// Frames under way arrive within quietAfter after the peer has sent all of them. quietLeast is for how long nothing
-// must have come where both ends wait for what is lost.
-const (
-	quietAfter = 200 * time.Millisecond
-	quietLeast = 2 * time.Second
-)
 
 // isQuiet reports whether all is sent, and nothing more will come.
 func (b *Bandwidth) isQuiet(now int64, want uint64) bool {

@@ -121,6 +121,13 @@ const (
 // Spoke records that the peer has come to its next step.
 func (m *Monitor) Spoke() { m.spoke.Store(m.clk.Now()) }
 
+// Frames under way arrive within quietAfter after the peer has sent all of them. quietLeast is for how long nothing
+// must have come where both ends wait for what is lost.
+const (
+	quietAfter = 200 * time.Millisecond
+	quietLeast = 2 * time.Second
+)
+
 // errQuiet ends a loop that has waited for long enough for what may be lost.
 var errQuiet = errors.New("quiet")
 

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -39,3 +40,18 @@ type Sleeping struct {
 
 // Poll waits for at least one completion.
 func (s Sleeping) Poll(wcs []ibv.WC) (int, error) { return s.CQ.Wait(s.Ctx, wcs) }
+
+// Stamped notes when completions came, by the adapter's clock.
+type Stamped struct {
+	Completions
+	Spacing *measure.Spacing
+}
+
+// Poll returns completions.
+func (s Stamped) Poll(wcs []ibv.WC) (int, error) {
+	n, err := s.Completions.Poll(wcs)
+	for i := range wcs[:n] {
+		s.Spacing.Add(wcs[i].Timestamp)
+	}
+	return n, err
+}

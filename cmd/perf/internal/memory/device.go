@@ -7,7 +7,7 @@ type device struct {
 	*ibv.DM
 }
 
-func allocDevice(pd *ibv.PD, size int) (place, error) {
+func allocDevice(pd *ibv.PD, size int) (*device, error) {
 	dm, err := pd.Device().AllocDM(size, &ibv.DMOptions{LogAlign: 6})
 	if err != nil {
 		return nil, err

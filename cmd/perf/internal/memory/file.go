@@ -28,20 +28,12 @@ func (e *FileError) Error() string {
 func (e *FileError) Unwrap() error { return e.Err }
 
 // file is a mapped file, or a mapped device's memory.
-type file struct {
-	mem []byte
-}
+type file struct{ block }
 
 func (f *file) register(pd *ibv.PD, access ibv.AccessFlags) (*ibv.MR, uint64, error) {
-	mr, err := pd.RegMR(f.mem, access)
+	mr, err := pd.RegMR(f.block, access)
 	if err != nil {
 		return nil, 0, err
 	}
 	return mr, mr.Addr(), nil
 }
-
-func (f *file) bytes() []byte { return f.mem }
-
-func (f *file) ReadAt(b []byte, off int64) (int, error) { return readAt(f.mem, b, off) }
-
-func (f *file) WriteAt(b []byte, off int64) (int, error) { return writeAt(f.mem, b, off) }

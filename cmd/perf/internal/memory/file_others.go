@@ -4,7 +4,7 @@ package memory
 
 import "errors"
 
-func mapFile(name string, off int64, size int) (place, error) {
+func mapFile(name string, off int64, size int) (*file, error) {
 	return nil, &FileError{name, off, size, "it cannot be mapped", errors.ErrUnsupported}
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // mapFile maps a part of a file. Messages of the test overwrite it.
-func mapFile(name string, off int64, size int) (place, error) {
-	fail := func(why string, err error) (place, error) { return nil, &FileError{name, off, size, why, err} }
+func mapFile(name string, off int64, size int) (*file, error) {
+	fail := func(why string, err error) (*file, error) { return nil, &FileError{name, off, size, why, err} }
 	if page := int64(os.Getpagesize()); off%page != 0 {
 		return fail(fmt.Sprintf("the offset is not a multiple of the page of %d bytes", page), nil)
 	}
@@ -34,4 +34,4 @@ func mapFile(name string, off int64, size int) (place, error) {
 	return &file{mem}, nil
 }
 
-func (f *file) free() error { return unix.Munmap(f.mem) }
+func (f *file) free() error { return unix.Munmap(f.block) }

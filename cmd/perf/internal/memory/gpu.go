@@ -7,7 +7,9 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/cuda"
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
@@ -57,7 +59,19 @@ type gpu struct {
 // gpuPage is the size of a GPU's mapping unit.
 const gpuPage = 64 << 10
 
-func allocGPU(lib library, size int, dmabuf, dataDirect bool) (place, error) {
+func allocCUDA(size int, opt *plan.Memory) (*gpu, error) {
+	open := func() (*cuda.GPU, error) { return cuda.Open(opt.GPU) }
+	if opt.BusID != "" {
+		open = func() (*cuda.GPU, error) { return cuda.OpenByBusID(opt.BusID) }
+	}
+	g, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return allocGPU(g, size, opt.Dmabuf, opt.DataDirect)
+}
+
+func allocGPU(lib library, size int, dmabuf, dataDirect bool) (*gpu, error) {
 	g := &gpu{library: lib, size: (size + gpuPage - 1) / gpuPage * gpuPage, dmabuf: dmabuf, dataDirect: dataDirect}
 	if dmabuf {
 		ok, err := lib.Dmabuf()
@@ -102,14 +116,12 @@ func (g *gpu) register(pd *ibv.PD, access ibv.AccessFlags) (*ibv.MR, uint64, err
 		}
 	}
 	mr, err := reg(fd, g.ptr-begin, g.size, g.ptr, access)
-	if cerr := closeFD(fd); err == nil && cerr != nil {
+	// The registration keeps the buffer.
+	if cerr := os.NewFile(uintptr(fd), "dma-buf").Close(); err == nil && cerr != nil {
 		return nil, 0, errors.Join(cerr, mr.Close())
 	}
 	return mr, g.ptr, err
 }
-
-// closeFD closes a descriptor of a library. The registration keeps the buffer.
-func closeFD(fd int) error { return os.NewFile(uintptr(fd), "dma-buf").Close() }
 
 func (g *gpu) bytes() []byte { return nil }
 

@@ -108,8 +108,7 @@ type lane struct {
 	off     int // of mem in mr
 	most    int // bytes of the longest message
 	arrived atomic.Uint64
-	payload [soakInline]byte
-	second  [soakInline]byte
+	payload [2][soakInline]byte
 	wcs     [64]ibv.WC
 	wrs     [2]ibv.SendWR
 	recvs   [1]ibv.RecvWR
@@ -212,7 +211,7 @@ func (l *lane) post(i int, most uint64) (uint64, error) {
 	for j := range n {
 		seq := k.posted + j
 		wr := &l.wrs[j]
-		wr.ID, wr.Flags, wr.Inline = uint64(i)<<56|seq, 0, l.message(l.buffer(j), i, seq)
+		wr.ID, wr.Flags, wr.Inline = uint64(i)<<56|seq, 0, l.message(l.payload[j][:], i, seq)
 		if seq%soakSignal == soakSignal-1 {
 			wr.Flags = ibv.Signaled
 		}
@@ -222,13 +221,6 @@ func (l *lane) post(i int, most uint64) (uint64, error) {
 	}
 	k.posted += n
 	return n, nil
-}
-
-func (l *lane) buffer(j uint64) []byte {
-	if j == 0 {
-		return l.payload[:]
-	}
-	return l.second[:]
 }
 
 // poll takes completions of both ends.
@@ -282,7 +274,7 @@ func (l *lane) arrival(wc *ibv.WC) error {
 func (l *lane) compare(wc *ibv.WC) error {
 	i, slot := int(wc.ID>>32), int(uint32(wc.ID))
 	k := &l.qps[i]
-	want := l.message(l.payload[:], i, k.want)
+	want := l.message(l.payload[0][:], i, k.want)
 	have := l.mem[(i*soakDepth+slot)*soakSlot:][:min(wc.ByteLen, soakSlot)]
 	if string(have) == string(want) {
 		return nil

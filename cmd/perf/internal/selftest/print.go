@@ -39,3 +39,11 @@ func Print(w io.Writer, s *Step) {
 		}
 	}
 }
+
+// tail returns both ends of a text that is too long: a crash names its cause first.
+func tail(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return s[:most/2] + "\n[...]\n" + s[len(s)-most/2:]
+}

@@ -109,14 +109,6 @@ func runStep(ctx context.Context, j job, start func(context.Context) *exec.Cmd) 
 	return s
 }
 
-// tail returns both ends of a text that is too long: a crash names its cause first.
-func tail(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return s[:most/2] + "\n[...]\n" + s[len(s)-most/2:]
-}
-
 // driver is the kernel's driver of the adapters that this is about.
 const driver = "mlx5_core"
 

@@ -62,8 +62,8 @@ func (s *rdmaCM) useDevice(device string, port uint8) error {
 		return s.openDevice(device, port)
 	}
 	if device != s.dev.Name() || port != s.plan.Link.IBPort {
-		return fmt.Errorf("the address leads to %s port %d, not to %s port %d (-d, -i); give the address of that one to "+
-			"the client, or leave -d out", device, port, s.dev.Name(), s.plan.Link.IBPort)
+		return fmt.Errorf("the address leads to %s port %d, not to %s port %d (-d, -i); give the address of that one "+
+			"to the client, or leave -d out", device, port, s.dev.Name(), s.plan.Link.IBPort)
 	}
 	return nil
 }

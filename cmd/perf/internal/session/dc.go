@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
@@ -50,6 +49,3 @@ func (s *Session) connectDC() error {
 	}
 	return nil
 }
-
-// tellsTwice reports whether the peer announces its queue pairs in two steps: a DCT has its number when it is up.
-func (s *Session) tellsTwice() bool { return s.plan.Transport == wire.DC }

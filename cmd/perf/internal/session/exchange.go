@@ -66,8 +66,10 @@ func (s *Session) connect() error {
 			return err
 		}
 	}
+	// A DCT has its number when it is up.
+	again := round("keys again", s.plan.Transport == wire.DC)
 	return inOrder(meet(!s.plan.Bandwidth() && !sends, "first meeting"), round("keys", true), s.way.bringUp, s.pace,
-		meet(sends, "meeting when ready"), round("keys again", s.tellsTwice()), meet(!sends, "meeting when ready"))
+		meet(sends, "meeting when ready"), again, meet(!sends, "meeting when ready"))
 }
 
 // Terms returns the values that both ends use.
@@ -87,23 +89,6 @@ func (s *Session) Finish(limit time.Duration) error {
 		return nil
 	}
 	return s.Conn.Finish(s.own[0], limit)
-}
-
-// Leave tells the peer that this end was interrupted, and waits for at most limit until the peer has left: then the
-// queue pairs may go.
-func (s *Session) Leave(limit time.Duration) {
-	if s.Meets() {
-		s.Conn.Leave(limit)
-	}
-}
-
-// Watch calls gone once when the peer leaves while no step reads from it, or spoke when it has come to the next step.
-// stop must be called before the next step.
-func (s *Session) Watch(gone func(error), spoke func()) (stop func()) {
-	if !s.Meets() {
-		return func() {}
-	}
-	return s.Conn.Watch(gone, spoke)
 }
 
 // Explain returns err, or what is behind it where the peer has ended the connection of a queue

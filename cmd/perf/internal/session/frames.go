@@ -29,12 +29,12 @@ func (s *frames) meet(func(port int)) error {
 		return err
 	}
 	if s.port.LinkLayer != ibv.LinkEthernet {
-		return fmt.Errorf("connection type (-c) RawEth: %s port %d is %v, not Ethernet", s.dev.Name(), s.plan.Link.IBPort,
+		return fmt.Errorf("connection type (-c) RawEth: %s port %d is %v, not Ethernet", s.dev.Name(), p.Link.IBPort,
 			s.port.LinkLayer)
 	}
 	if mtu := s.netdevMTU(); mtu > 0 && plan.FramePayload(p.Load.Size) > mtu {
 		return fmt.Errorf("size (-s) %d > %d, the longest frame with the mtu %d of %s port %d", p.Load.Size,
-			mtu+int(p.Load.Size)-plan.FramePayload(p.Load.Size), mtu, s.dev.Name(), s.plan.Link.IBPort)
+			mtu+int(p.Load.Size)-plan.FramePayload(p.Load.Size), mtu, s.dev.Name(), p.Link.IBPort)
 	}
 	s.terms = wire.Agreed{PageSize: os.Getpagesize(), CacheLine: cacheLine(), MTU: int(s.mtu)}
 	return nil

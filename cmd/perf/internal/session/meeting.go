@@ -36,19 +36,16 @@ func (m *tcpMeeting) dial() (*wire.Conn, error) {
 
 func (m *tcpMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
 	p := &m.plan
-	listen := func() (*wire.Listener, error) {
-		return wire.Listen(m.ctx, m.network(), p.Peer.Bind, p.Peer.Port, p.Peer.Timeout)
-	}
+	var err error
 	switch {
 	case p.Peer.ListenFD != 0:
-		listen = func() (*wire.Listener, error) { return wire.ListenFD(m.ctx, p.Peer.ListenFD, p.Peer.Timeout) }
+		m.listener, err = wire.ListenFD(m.ctx, p.Peer.ListenFD, p.Peer.Timeout)
 	case p.Peer.Port == 0:
-		listen = func() (*wire.Listener, error) {
-			return wire.ListenAmong(m.ctx, m.network(), p.Peer.Bind, p.Peer.Ports, p.Peer.Timeout)
-		}
+		m.listener, err = wire.ListenAmong(m.ctx, m.network(), p.Peer.Bind, p.Peer.Ports, p.Peer.Timeout)
+	default:
+		m.listener, err = wire.Listen(m.ctx, m.network(), p.Peer.Bind, p.Peer.Port, p.Peer.Timeout)
 	}
-	var err error
-	if m.listener, err = listen(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	waiting(m.listener.Port())

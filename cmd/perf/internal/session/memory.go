@@ -54,10 +54,6 @@ func (s *Session) openMemory(size uint64) error {
 	return err
 }
 
-func (s *Session) newMemory(r room) (*memory.Memory, error) {
-	return memory.Open(s.pd, int(r.size), r.access, &s.plan.Memory, r.node)
-}
-
 // checkPaging refuses memory on demand that the device does not have for this test.
 func (s *Session) checkPaging() error {
 	p := &s.plan

@@ -70,6 +70,10 @@ func (s *Session) allocPD() (*ibv.PD, error) {
 	return h.pd, nil
 }
 
+func (s *Session) newMemory(r room) (*memory.Memory, error) {
+	return memory.Open(s.pd, int(r.size), r.access, &s.plan.Memory, r.node)
+}
+
 // shelved returns memory from the shelf, and makes it if there is none.
 func (s *Session) shelved(r room) (*memory.Memory, error) {
 	h := s.shelf

@@ -13,10 +13,11 @@ import (
 
 // Conn is one end of the exchange. It is not safe for concurrent use, except
 // Close. Every method but Close returns an *ExchangeError if it fails, and the
-// connection is of no use after that.
+// connection is of no use after that. Where there is no exchange it is nil, and
+// Leave and Watch do nothing.
 type Conn struct {
 	c       net.Conn
-	early   earlier // what was read before there was a Conn
+	early   earlier // what was read before there was a Conn, or during a watch
 	role    Role
 	timeout time.Duration
 	ctx     context.Context

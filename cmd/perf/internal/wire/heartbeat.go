@@ -29,11 +29,10 @@ const (
 
 // pulse holds the state of the heartbeats that an end sends, and of those that it expects.
 type pulse struct {
-	on     bool
-	mu     sync.Mutex  // of what is written
-	stop   func()      // ends the heartbeats, and waits until the last one is sent
-	halt   atomic.Bool // the watch is to end
-	unread []byte      // the first byte of a message that came during a watch
+	on   bool
+	mu   sync.Mutex  // of what is written
+	stop func()      // ends the heartbeats, and waits until the last one is sent
+	halt atomic.Bool // the watch is to end
 }
 
 // startBeats sends heartbeats from now on, often enough for a peer that gives up after limit.
@@ -51,22 +50,10 @@ func (w *Conn) endBeats() {
 	}
 }
 
-// errStill means that an end that sends heartbeats sent none. It wraps ErrSilent.
-func (w *Conn) errStill() error {
-	return fmt.Errorf("%w for %v, nor a heartbeat; check that it can be reached, and was not stopped", ErrSilent,
-		w.timeout)
-}
-
 // next returns the first byte of the peer's next message, which has to come before end if that is not zero. The peer
 // has to be alive until then.
 func (w *Conn) next(end time.Time) (byte, error) {
-	p := &w.pulse
-	if len(p.unread) > 0 {
-		b := p.unread[0]
-		p.unread = nil
-		return b, nil
-	}
-	if !p.on {
+	if !w.pulse.on {
 		return w.readByte(end)
 	}
 	for {
@@ -99,7 +86,8 @@ func (w *Conn) hear(end time.Time) (byte, error) {
 			return b, err
 		}
 	}
-	return 0, w.errStill()
+	return 0, fmt.Errorf("%w for %v, nor a heartbeat; check that it can be reached, and was not stopped", ErrSilent,
+		w.timeout)
 }
 
 func (w *Conn) readByte(end time.Time) (byte, error) {
@@ -123,8 +111,7 @@ func (w *Conn) halted() bool { return w.pulse.halt.Load() || w.ctx.Err() != nil 
 
 // watchMarks is Watch for a peer that sends heartbeats.
 func (w *Conn) watchMarks(gone func(error), spoke func()) (stop func()) {
-	p := &w.pulse
-	if len(p.unread) > 0 {
+	if len(w.early) > 0 {
 		spoke()
 		return func() {}
 	}
@@ -134,7 +121,7 @@ func (w *Conn) watchMarks(gone func(error), spoke func()) (stop func()) {
 		b, err := w.next(time.Time{})
 		switch {
 		case err == nil:
-			p.unread = []byte{b}
+			w.early = earlier{b}
 			spoke()
 		case errors.Is(err, ErrInterrupted), errors.Is(err, ErrSilent):
 			gone(w.fail("watch", err))
@@ -144,17 +131,17 @@ func (w *Conn) watchMarks(gone func(error), spoke func()) (stop func()) {
 		}
 	}()
 	return func() {
-		p.halt.Store(true)
+		w.pulse.halt.Store(true)
 		w.c.SetReadDeadline(time.Unix(1, 0))
 		<-done
-		p.halt.Store(false)
+		w.pulse.halt.Store(false)
 	}
 }
 
 // Leave tells the peer that this end was interrupted, and waits for at most limit until the peer has left too: until
 // then it may send to queue pairs of this end.
 func (w *Conn) Leave(limit time.Duration) {
-	if !w.pulse.on {
+	if w == nil || !w.pulse.on {
 		return
 	}
 	w.endBeats()

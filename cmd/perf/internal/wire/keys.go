@@ -84,48 +84,45 @@ func parseKey(b []byte, gid bool) (Dest, error) {
 	return d, err
 }
 
-// Over rdma_cm a key message is perftest's C struct instead, big endian:
-//
-//	 0  u32 lid, outstanding reads, qp number, psn, rkey; 4 bytes of nothing
-//	24  u64 address
-//	32  gid
-//	48  u32 srq number, gid index
-//
-// From perftest 6.29 on there is one more address after the first.
+// Over rdma_cm a key message is perftest's C struct instead, big endian: destHead and destTail. From perftest 6.29 on
+// there is one more address between them.
 const (
 	structLen     = 56
 	structLenLong = 64
 	longVersion   = 6.29
 )
 
+type destHead struct {
+	LID, OutReads, QPN, PSN, RKey, _ uint32
+	VAddr                            uint64
+}
+
+type destTail struct {
+	GID     [16]byte
+	SRQN, _ uint32 // GID index
+}
+
 func (d Dest) appendStruct(b []byte, long bool) []byte {
-	be := binary.BigEndian
-	for _, v := range []uint32{uint32(d.LID), uint32(d.OutReads), d.QPN & 0xffffff, d.PSN & 0xffffff, d.RKey, 0} {
-		b = be.AppendUint32(b, v)
-	}
-	b = be.AppendUint64(b, d.VAddr)
+	b, _ = binary.Append(b, binary.BigEndian, destHead{LID: uint32(d.LID), OutReads: uint32(d.OutReads),
+		QPN: d.QPN & 0xffffff, PSN: d.PSN & 0xffffff, RKey: d.RKey, VAddr: d.VAddr})
 	if long {
-		b = be.AppendUint64(b, 0)
+		b = binary.BigEndian.AppendUint64(b, 0)
 	}
-	b = append(b, d.GID[:]...)
-	b = be.AppendUint32(b, d.SRQN)
-	return be.AppendUint32(b, 0)
+	b, _ = binary.Append(b, binary.BigEndian, destTail{GID: d.GID, SRQN: d.SRQN})
+	return b
 }
 
 // parseStruct reads the struct back. The fields after the GID have a meaning only if queue pairs share receives (XRC).
 // Otherwise some stock peers leave it undefined.
 func parseStruct(b []byte) (Dest, error) {
-	be := binary.BigEndian
-	d := Dest{
-		LID: uint16(be.Uint32(b)), OutReads: uint16(be.Uint32(b[4:])), QPN: be.Uint32(b[8:]),
-		PSN: be.Uint32(b[12:]), RKey: be.Uint32(b[16:]), VAddr: be.Uint64(b[24:]),
+	var h destHead
+	var t destTail
+	binary.Decode(b, binary.BigEndian, &h) // it has the length
+	binary.Decode(b[len(b)-binary.Size(t):], binary.BigEndian, &t)
+	if h.QPN > 0xffffff {
+		return Dest{}, fmt.Errorf("%s: qp number %#x has more than 24 bits", hexdump(b), h.QPN)
 	}
-	if d.QPN > 0xffffff {
-		return Dest{}, fmt.Errorf("%s: qp number %#x has more than 24 bits", hexdump(b), d.QPN)
-	}
-	copy(d.GID[:], b[len(b)-24:])
-	d.SRQN = be.Uint32(b[len(b)-8:])
-	return d, nil
+	return Dest{uint16(h.LID), uint16(h.OutReads), h.QPN, h.PSN, h.RKey, h.VAddr, t.GID, t.SRQN}, nil
 }
 
 // quote shows what came from a stranger, shortened.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,17 +30,12 @@ func ListenAmong(ctx context.Context, network, addr string, ports Ports, timeout
 	if ports == (Ports{}) {
 		return Listen(ctx, network, addr, 0, timeout)
 	}
-	var lc net.ListenConfig
 	n := ports.To - ports.From + 1
 	first := rand.IntN(n) // others are less likely to try the same
 	for i := range n {
-		port := ports.From + (first+i)%n
-		ln, err := lc.Listen(ctx, network, net.JoinHostPort(addr, strconv.Itoa(port)))
-		if err == nil {
-			return newListener(ctx, ln, timeout), nil
-		}
+		l, err := Listen(ctx, network, addr, ports.From+(first+i)%n, timeout)
 		if !errors.Is(err, syscall.EADDRINUSE) {
-			return nil, &MeetError{fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))}
+			return l, err
 		}
 	}
 	return nil, &MeetError{fmt.Errorf("listen on TCP ports %d to %d: all %d are in use; give a larger range "+

@@ -7,6 +7,9 @@ import "fmt"
 // up when the peer sends something: then the peer has come to the next step, and spoke is
 // called. The function that Watch returns ends the watch and must be called before the next step.
 func (w *Conn) Watch(gone func(error), spoke func()) (stop func()) {
+	if w == nil {
+		return func() {}
+	}
 	if w.pulse.on {
 		return w.watchMarks(gone, spoke)
 	}
