@@ -39,7 +39,7 @@ func (r *Rings) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, err
 	case a.MaxEntries > math.MaxUint16-3:
 		return 0, control.Mkey{}, syscall.EINVAL
 	case a.CreateFlags == 0, has(^uint32(knownMkeyFlags)),
-		has(abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG) && p.c.info.mask&contextUpdateTag == 0,
+		has(abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG) && p.c.info.CompMask&contextUpdateTag == 0,
 		signed && p.c.queryCaps(capsGeneral).signatures().BlockProt == 0,
 		encrypts && p.c.queryCaps(capsGeneral).crypto(p.c).CryptoEngines == 0:
 		return 0, control.Mkey{}, syscall.EOPNOTSUPP

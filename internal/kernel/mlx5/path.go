@@ -39,7 +39,7 @@ func (q *qp) QueryQPLAGPort() (port, active uint8, err error) {
 	}
 	if q.init.QPType == abi.IBV_QPT_RAW_PACKET {
 		const size, at = 176, 0x84
-		out, e := q.query(queryTIS, q.own.numbers.tisn, size)
+		out, e := q.query(queryTIS, q.own.numbers.TISN, size)
 		port, err = uint8(out.get(at, 4)), e
 	} else {
 		out, e := q.query(queryQP, q.number, queryQPSize)
@@ -70,7 +70,7 @@ func (q *qp) ModifyQPLAGPort(port uint8) error {
 	switch {
 	case q.init.QPType == abi.IBV_QPT_RAW_PACKET:
 		const size, changed, at = 192, 0xbd, 0x104
-		return q.modify(modifyTIS, q.own.numbers.tisn, size, func(in []byte) {
+		return q.modify(modifyTIS, q.own.numbers.TISN, size, func(in []byte) {
 			setBits(in, changed, 1, 1)
 			setBits(in, at, 4, uint32(port))
 		})

@@ -45,11 +45,11 @@ func (c *context) ownOf(a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (o own, e
 			return o, err
 		}
 		if o.ordered {
-			if d, err := c.driver(); err != nil || d.flags&deviceOOO == 0 {
+			if d, err := c.driver(); err != nil || d.Flags&deviceOOO == 0 {
 				return o, also(syscall.EOPNOTSUPP, err)
 			}
 		}
-		if o.drains && c.info.mask&contextSQD2RTS == 0 {
+		if o.drains && c.info.CompMask&contextSQD2RTS == 0 {
 			return o, syscall.EOPNOTSUPP
 		}
 	}
@@ -104,7 +104,7 @@ func (c *context) dynamic(o *own, dv *abi.MLX5DVQPInitAttr) error {
 		if o.flags&^qpScatterCQE != 0 || o.ordered {
 			return syscall.EINVAL
 		}
-		if d.flags&deviceScatterDCT == 0 {
+		if d.Flags&deviceScatterDCT == 0 {
 			o.flags = 0
 		}
 		o.flags |= qpDCT
@@ -117,7 +117,7 @@ func (c *context) dynamic(o *own, dv *abi.MLX5DVQPInitAttr) error {
 		if streams {
 			o.flags |= qpStreams
 			o.streams = [2]uint8{uint8(dv.DCInitAttr.DCTAccessKey), uint8(dv.DCInitAttr.DCTAccessKey >> 8)}
-			if o.streams[0] > d.dciStreams[0] || o.streams[1] > d.dciStreams[1] {
+			if o.streams[0] > d.DCIStreamsCaps.MaxLogNumConcurent || o.streams[1] > d.DCIStreamsCaps.MaxLogNumErrored {
 				return syscall.EINVAL
 			}
 		}

@@ -12,7 +12,7 @@ func (r *Rings) QPExFromIBVQPEx(handle) (uintptr, error) { return 0, control.Err
 func (c devX) DevXGeneralCmd(in, out []byte) error { return c.general(in, out) }
 
 // NoInlineHeaders reports whether the device wants no header of a frame in the work request.
-func (c devX) NoInlineHeaders() (bool, error) { return c.info.minInline == inlineNone, nil }
+func (c devX) NoInlineHeaders() (bool, error) { return c.info.EthMinInline == inlineNone, nil }
 
 // GetDataDirectSysfsPath returns the path of the function for data direct in sysfs, and a zero behind it.
 func (c devX) GetDataDirectSysfsPath(buf []byte) error {
