@@ -88,39 +88,16 @@ func (c *CM) known(h control.Handle) state {
 	return i.now()
 }
 
-// Verbs returns the context of the ID's device, 0 before it has one.
-func (c *CM) Verbs(h control.Handle) control.Handle {
-	if d := c.known(h).dev; d != nil {
-		return d.context
+// State returns what is known of an ID.
+func (c *CM) State(h control.Handle) control.CMState {
+	k := c.known(h)
+	s := control.CMState{Port: k.port, PKey: k.pkey, SGID: k.sgid, DGID: k.dgid, Src: k.src, Dst: k.dst,
+		HasQP: k.qp.handle != 0}
+	if k.dev != nil {
+		s.Verbs, s.Transport = k.dev.context, k.dev.transport
 	}
-	return 0
+	return s
 }
-
-// Transport returns the enum ibv_transport_type of the ID's device, 0 before it has one.
-func (c *CM) Transport(h control.Handle) int32 {
-	if d := c.known(h).dev; d != nil {
-		return d.transport
-	}
-	return 0
-}
-
-// Port returns the device's port.
-func (c *CM) Port(h control.Handle) uint8 { return c.known(h).port }
-
-// PKey returns the partition key.
-func (c *CM) PKey(h control.Handle) uint16 { return c.known(h).pkey }
-
-// GIDs returns the local and the peer's GID.
-func (c *CM) GIDs(h control.Handle) (local, peer abi.GID) {
-	r := c.known(h)
-	return r.sgid, r.dgid
-}
-
-// Src returns the local address.
-func (c *CM) Src(h control.Handle) sockaddr.Addr { return c.known(h).src }
-
-// Dst returns the peer's address.
-func (c *CM) Dst(h control.Handle) sockaddr.Addr { return c.known(h).dst }
 
 // Paths returns a copy of the path records.
 func (c *CM) Paths(h control.Handle) []abi.SAPathRec {

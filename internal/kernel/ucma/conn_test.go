@@ -51,7 +51,7 @@ func TestStates(t *testing.T) {
 		{"create by its PD", func(r *rig) {
 			h := r.bound(abi.RDMA_PS_TCP)
 			r.k.said()
-			r.must(r.CreateQPEx(h, &abi.QPInitAttrEx{PD: r.pd(h)}))
+			r.must(r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{CompMask: abi.IBV_QP_INIT_ATTR_PD}))
 		}, []string{"create", "INIT"}, nil},
 		{"create for datagrams", func(r *rig) {
 			h := r.bound(abi.RDMA_PS_UDP)
@@ -217,7 +217,7 @@ func TestCreateQP_Refused(t *testing.T) {
 		"a PD of another context": func() (control.Handle, error) {
 			return r.CreateQP(other, r.pd(other)+1, &abi.QPInitAttrEx{})
 		},
-		"no PD": func() (control.Handle, error) { return r.CreateQPEx(other, &abi.QPInitAttrEx{}) },
+		"no PD": func() (control.Handle, error) { return r.CreateQP(other, 0, &abi.QPInitAttrEx{}) },
 	} {
 		if qp, err := call(); qp != 0 || err != syscall.EINVAL {
 			t.Errorf("%s: %d, %v", name, qp, err)

@@ -331,7 +331,7 @@ func TestNoSuchHandle(t *testing.T) {
 func (r *rig) Pair(h control.Handle, attr *abi.QPAttr) (control.Handle, uint32, error) {
 	mask, err := r.InitQPAttr(h, attr)
 	qp, err2 := r.CreateQP(h, 1, &abi.QPInitAttrEx{})
-	qp2, err3 := r.CreateQPEx(h, &abi.QPInitAttrEx{PD: 1})
+	qp2, err3 := r.CreateQP(h, 1, &abi.QPInitAttrEx{CompMask: abi.IBV_QP_INIT_ATTR_PD})
 	if err2 != err || err3 != err {
 		r.t.Errorf("%v, %v, %v", err, err2, err3)
 	}
