@@ -92,7 +92,7 @@ func (p *pd) CreateAH(a *abi.AHAttr) (handle, error) {
 
 // resolve asks the kernel for the peer's MAC address.
 func (n *ah) resolve(pd uint32, a *abi.AHAttr) error {
-	if n.c.info.CmdsSuppUhw&uhwCreateAH == 0 { // before Linux 4.10
+	if n.c.info.CmdsSuppUhw&abi.MLX5_USER_CMDS_SUPP_UHW_CREATE_AH == 0 { // before Linux 4.10
 		return syscall.EOPNOTSUPP
 	}
 	resp := new(abi.MLX5IBCreateAHResp)

@@ -12,7 +12,9 @@ import (
 )
 
 // OpenDevice opens a device, with DevX if the kernel has it.
-func (v *Verbs) OpenDevice(dev handle) (handle, error) { return v.open(dev, contextDevX, 0) }
+func (v *Verbs) OpenDevice(dev handle) (handle, error) {
+	return v.open(dev, abi.MLX5_IB_ALLOC_UCTX_DEVX, 0)
+}
 
 // OpensWithDevX returns true.
 func (r *Rings) OpensWithDevX() bool { return true }
@@ -20,10 +22,10 @@ func (r *Rings) OpensWithDevX() bool { return true }
 // OpenDevice opens a device with attributes.
 func (r *Rings) OpenDevice(dev handle, attr *abi.MLX5DVContextAttr) (handle, error) {
 	switch {
-	case attr.Flags&^contextDevX != 0 || attr.CompMask != 0:
+	case attr.Flags&^abi.MLX5_IB_ALLOC_UCTX_DEVX != 0 || attr.CompMask != 0:
 		return 0, syscall.EINVAL
 	case attr.Flags != 0:
-		return r.v.open(dev, contextDevX)
+		return r.v.open(dev, abi.MLX5_IB_ALLOC_UCTX_DEVX)
 	}
 	return r.v.OpenDevice(dev)
 }
@@ -38,7 +40,7 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, caps := range []uint64{lib4KUAR | libDynUAR, lib4KUAR} {
+	for _, caps := range []uint64{abi.MLX5_LIB_CAP_4K_UAR | abi.MLX5_LIB_CAP_DYN_UAR, abi.MLX5_LIB_CAP_4K_UAR} {
 		var c *context
 		if c, err = v.start(dev, d, abi.MLX5IBAllocUcontextReq{TotalNumBFRegs: regs.total,
 			NumLowLatencyBFRegs: regs.lowLatency, MaxCQEVersion: cqeVersionV1, LibCaps: caps}, flags); err == nil {
@@ -95,7 +97,7 @@ func (v *Verbs) ImportDevice(cmdFD int) (handle, error) {
 			continue
 		}
 		c := v.newContext(h, d, f)
-		if c.core, err = f.QueryContext(attrQueryUCtx, uverbs.Bytes(&c.info)); err == nil {
+		if c.core, err = f.QueryContext(abi.MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, uverbs.Bytes(&c.info)); err == nil {
 			err = c.info.check()
 		}
 		if err == nil && c.info.TotBFRegs != 0 {

@@ -73,7 +73,7 @@ func (q *cq) create(fd int, vector, flags uint32, d *abi.MLX5IBCreateCQ) error {
 		if p.page > 1<<16-1 { // this struct has 16 bits for it
 			return fmt.Errorf("doorbell page %#x has a number of more than 16 bits: %w", p.page, syscall.EOPNOTSUPP)
 		}
-		d.Flags, d.UARPageIndex = d.Flags|cqUARPage, uint16(p.page)
+		d.Flags, d.UARPageIndex = d.Flags|abi.MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX, uint16(p.page)
 	}
 	resp := new(abi.MLX5IBNumberResp)
 	r, err := c.file.CreateCQ(&abi.UverbsCreateCQ{UserHandle: uint64(q.handle), CQE: entries - 1,
@@ -166,10 +166,11 @@ func (c *context) DVCreateCQ(a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (han
 		d.CQECompEn, d.CQECompResFormat = 1, dv.CQECompResFormat
 	}
 	if dv.CompMask&abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS != 0 {
-		if dv.Flags&^abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD != 0 || own.Flags&devicePad128 == 0 || size != 128 {
+		if dv.Flags&^abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD != 0 ||
+			own.Flags&abi.MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD == 0 || size != 128 {
 			return 0, syscall.EINVAL
 		}
-		d.Flags = cqPad128
+		d.Flags = abi.MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD
 	}
 	return c.createCQ(a, d)
 }

@@ -41,7 +41,7 @@ func goodContext(static bool) contextInfo {
 	i := contextInfo{abi.MLX5IBAllocUcontextResp{QPTabSize: 1 << 17, BFRegSize: 512, CacheLineSize: 64,
 		MaxSQDescSz: 1024, MaxRQDescSz: 512, MaxSendWqebb: 32768, MaxRecvWR: 32768, MaxSRQRecvWR: 32768, NumPorts: 1,
 		ResponseLength: 72, CQEVersion: 1, CmdsSuppUhw: 3, EthMinInline: 1, LogUARSize: 12, NumUarsPerPage: 1,
-		CompMask: contextSQD2RTS | contextUpdateTag}}
+		CompMask: abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS | abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_MKEY_UPDATE_TAG}}
 	if static {
 		i.TotBFRegs, i.NumDynBFRegs = 16, 32
 	}

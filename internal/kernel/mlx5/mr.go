@@ -87,8 +87,7 @@ func (m *mr) UnimportMR() error { return nil }
 
 // AllocNullMR makes a memory region that swallows what is written to it, and reads as zeros.
 func (p *pd) AllocNullMR() (*mr, error) {
-	const hasKey = 1 << 1 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY
-	if p.c.info.CompMask&hasKey == 0 {
+	if p.c.info.CompMask&abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY == 0 {
 		return nil, syscall.EOPNOTSUPP
 	}
 	return &mr{object: object{c: p.c}, null: true, pd: p.handle, length: -1, lkey: p.c.info.DumpFillMkey}, nil

@@ -40,7 +40,7 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 		return 0, err
 	}
 	c := k.c
-	q := &qp{ringed: of(c), init: *a, own: o, reg: k.reg, opened: o.flags&qpDCT != 0}
+	q := &qp{ringed: of(c), init: *a, own: o, reg: k.reg, opened: o.flags&abi.MLX5_QP_FLAG_TYPE_DCT != 0}
 	if !q.opened {
 		if q.sizes, err = c.info.qpSizes(a, &o); err != nil {
 			return 0, err
@@ -147,7 +147,7 @@ func (q *qp) create(k *request) error {
 	if s.stride > 0 {
 		d.RQWQEShift = uint32(bits.TrailingZeros64(s.stride))
 	}
-	if q.own.flags&qpDCT != 0 {
+	if q.own.flags&abi.MLX5_QP_FLAG_TYPE_DCT != 0 {
 		d.BufAddr, d.DbAddr, d.SQBufAddr, q.reg = 0, 0, q.own.key, nil
 	} else if q.reg == nil && c.bars.static == nil {
 		var err error
@@ -158,9 +158,9 @@ func (q *qp) create(k *request) error {
 	switch {
 	case q.reg == nil:
 	case q.reg.bar.dynamic:
-		d.Flags, d.BfregIndex = d.Flags|qpUARPage, q.reg.bar.page
+		d.Flags, d.BfregIndex = d.Flags|abi.MLX5_QP_FLAG_UAR_PAGE_INDEX, q.reg.bar.page
 	default:
-		d.Flags, d.BfregIndex = d.Flags|qpBFRegIndex, q.reg.number
+		d.Flags, d.BfregIndex = d.Flags|abi.MLX5_QP_FLAG_BFREG_INDEX, q.reg.number
 	}
 	resp := new(abi.MLX5IBCreateQPResp)
 	r, err := c.file.CreateQP(&k.UverbsCreateQP, k.options, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})

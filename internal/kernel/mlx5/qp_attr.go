@@ -125,20 +125,20 @@ func (q *qp) DetachMcast(gid *abi.GID, lid uint16) error {
 }
 
 // extended reports whether the QP is modified by the longer command alone.
-func (o *own) extended() bool { return o.flags&qpDCT != 0 || o.ordered }
+func (o *own) extended() bool { return o.flags&abi.MLX5_QP_FLAG_TYPE_DCT != 0 || o.ordered }
 
 // modification returns the driver's part of a modification.
 func (o *own) modification(m *abi.UverbsModifyQP, ece uint32) *abi.MLX5IBModifyQP {
 	d := &abi.MLX5IBModifyQP{ECEOptions: ece}
 	if o.ordered && m.AttrMask&abi.IBV_QP_STATE != 0 && m.QPState == abi.IBV_QPS_INIT {
-		d.CompMask = modifyOOO
+		d.CompMask = abi.MLX5_IB_MODIFY_QP_OOO_DP
 	}
 	return d
 }
 
 // opensDCT takes the number of a DCT, which it gets in RTR.
 func (q *qp) opensDCT(m *abi.UverbsModifyQP, r *abi.MLX5IBModifyQPResp) error {
-	if q.own.flags&qpDCT == 0 || m.AttrMask&abi.IBV_QP_STATE == 0 || m.QPState != abi.IBV_QPS_RTR {
+	if q.own.flags&abi.MLX5_QP_FLAG_TYPE_DCT == 0 || m.AttrMask&abi.IBV_QP_STATE == 0 || m.QPState != abi.IBV_QPS_RTR {
 		return nil
 	}
 	if r.ResponseLength < 8 || r.Dctn == 0 {

@@ -159,7 +159,7 @@ func (c queries) QueryPKey(port uint8, index int) (uint16, error) {
 func (c queries) QueryDeviceEx(a *abi.DeviceAttrEx) error {
 	d := new(abi.MLX5IBQueryDeviceResp)
 	var out []byte
-	if c.info.CmdsSuppUhw&uhwDevice != 0 {
+	if c.info.CmdsSuppUhw&abi.MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE != 0 {
 		out = uverbs.Bytes(d)
 	}
 	r, err := c.file.QueryDeviceEx(uverbs.Driver{Out: out})

@@ -13,16 +13,18 @@ func (c queries) DVQueryDevice(a *abi.MLX5DVContext) error {
 		return err
 	}
 	want, g := a.CompMask, c.queryCaps(capsGeneral)
-	const realTime = 1 << 4                      // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_REAL_TIME_TS
-	const severalWQEs, enhanced = 1 << 1, 1 << 2 // C: MLX5_IB_ALLOW_MPW, MLX5_IB_SUPPORT_EMPW
 	*a = abi.MLX5DVContext{Flags: sum(
 		choice[uint64]{c.info.CQEVersion == cqeVersionV1, abi.MLX5DV_CONTEXT_FLAGS_CQE_V1},
-		choice[uint64]{d.MultiPktSendWQEs&severalWQEs != 0, abi.MLX5DV_CONTEXT_FLAGS_MPW_ALLOWED},
-		choice[uint64]{d.MultiPktSendWQEs&enhanced != 0, abi.MLX5DV_CONTEXT_FLAGS_ENHANCED_MPW},
-		choice[uint64]{d.Flags&deviceCompress128 != 0, abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP},
-		choice[uint64]{d.Flags&devicePad128 != 0, abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD},
-		choice[uint64]{d.Flags&deviceCredits != 0, abi.MLX5DV_CONTEXT_FLAGS_PACKET_BASED_CREDIT_MODE},
-		choice[uint64]{c.info.CompMask&realTime != 0, abi.MLX5DV_CONTEXT_FLAGS_REAL_TIME_TS},
+		choice[uint64]{d.MultiPktSendWQEs&abi.MLX5_IB_ALLOW_MPW != 0, abi.MLX5DV_CONTEXT_FLAGS_MPW_ALLOWED},
+		choice[uint64]{d.MultiPktSendWQEs&abi.MLX5_IB_SUPPORT_EMPW != 0, abi.MLX5DV_CONTEXT_FLAGS_ENHANCED_MPW},
+		choice[uint64]{d.Flags&abi.MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP != 0,
+			abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP},
+		choice[uint64]{d.Flags&abi.MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD != 0,
+			abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD},
+		choice[uint64]{d.Flags&abi.MLX5_IB_QUERY_DEV_RESP_PACKET_BASED_CREDIT_MODE != 0,
+			abi.MLX5DV_CONTEXT_FLAGS_PACKET_BASED_CREDIT_MODE},
+		choice[uint64]{c.info.CompMask&abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_REAL_TIME_TS != 0,
+			abi.MLX5DV_CONTEXT_FLAGS_REAL_TIME_TS},
 		choice[uint64]{c.info.BFRegSize > 0, abi.MLX5DV_CONTEXT_FLAGS_BLUEFLAME})}
 	a.CompMask = want & (abi.MLX5DV_CONTEXT_MASK_CQE_COMPRESION | abi.MLX5DV_CONTEXT_MASK_SWP |
 		abi.MLX5DV_CONTEXT_MASK_STRIDING_RQ | abi.MLX5DV_CONTEXT_MASK_TUNNEL_OFFLOADS |
@@ -58,7 +60,7 @@ func (c queries) optional(a *abi.MLX5DVContext, want uint64, d *abi.MLX5IBQueryD
 	add(abi.MLX5DV_CONTEXT_MASK_NUM_LAG_PORTS, a.NumLAGPorts != 0)
 	a.RegC0 = d.RegC0
 	add(abi.MLX5DV_CONTEXT_MASK_REG_C0, a.RegC0.Mask != 0)
-	if d.Flags&deviceOOO == 0 {
+	if d.Flags&abi.MLX5_IB_QUERY_DEV_RESP_FLAGS_OOO_DP == 0 {
 		return
 	}
 	whole := c.info.MaxRecvWR

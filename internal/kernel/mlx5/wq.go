@@ -85,7 +85,7 @@ func (w *wq) create(k *abi.UverbsExCreateWQ, strides *abi.MLX5DVStridingRQInitAt
 	d := &abi.MLX5IBCreateWQ{BufAddr: w.queue.ring.addr(), DbAddr: uint64(w.queue.record.addr()), RQWQECount: w.wqes,
 		RQWQEShift: uint32(bits.TrailingZeros32(w.stride)), UserIndex: w.c.userIndex()}
 	if strides != nil {
-		d.CompMask, d.TwoByteShiftEn = wqStriding, uint32(strides.TwoByteShiftEn)
+		d.CompMask, d.TwoByteShiftEn = abi.MLX5_IB_CREATE_WQ_STRIDING_RQ, uint32(strides.TwoByteShiftEn)
 		d.SingleStrideLogNumOfBytes = strides.SingleStrideLogNumOfBytes
 		d.SingleWQELogNumOfStrides = strides.SingleWQELogNumOfStrides
 	}
