@@ -1,39 +1,9 @@
 package rdmacm
 
 import (
-	"fmt"
-
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
-
-// PortSpace is a space of port numbers. It determines the kind of connection.
-//
-// C: enum rdma_port_space.
-type PortSpace uint32
-
-// Port spaces. PortSpaceIB is for InfiniBand addresses and QPs of any type.
-const (
-	PortSpaceIPoIB PortSpace = abi.RDMA_PS_IPOIB
-	PortSpaceTCP   PortSpace = abi.RDMA_PS_TCP // reliable connections: RC
-	PortSpaceUDP   PortSpace = abi.RDMA_PS_UDP // datagrams: UD
-	PortSpaceIB    PortSpace = abi.RDMA_PS_IB
-)
-
-// String names the port space.
-func (p PortSpace) String() string {
-	switch p {
-	case PortSpaceIPoIB:
-		return "IPoIB"
-	case PortSpaceTCP:
-		return "TCP"
-	case PortSpaceUDP:
-		return "UDP"
-	case PortSpaceIB:
-		return "IB"
-	}
-	return fmt.Sprintf("PortSpace(%d)", uint32(p))
-}
 
 func (p PortSpace) datagram() bool { return p == PortSpaceUDP || p == PortSpaceIPoIB }
 

@@ -4,6 +4,42 @@ package rdmacm
 
 import "github.com/pureverbs/pureverbs/internal/flags"
 
+// PortSpace is a space of port numbers. It determines the kind of connection. PortSpaceIB is for InfiniBand
+// addresses and QPs of any type.
+//
+// C: enum rdma_port_space.
+type PortSpace uint32
+
+const (
+	PortSpaceIPoIB PortSpace = 2   // C: RDMA_PS_IPOIB.
+	PortSpaceTCP   PortSpace = 262 // reliable connections: RC. C: RDMA_PS_TCP.
+	PortSpaceUDP   PortSpace = 273 // datagrams: UD. C: RDMA_PS_UDP.
+	PortSpaceIB    PortSpace = 319 // C: RDMA_PS_IB.
+)
+
+var portSpaceNames = []string{2: "IPoIB", 262: "TCP", 273: "UDP", 319: "IB"}
+
+// String returns the name, as in "UDP".
+func (v PortSpace) String() string {
+	return flags.Name("PortSpace", int64(v), portSpaceNames)
+}
+
+// Family is an address family, as Linux numbers them.
+type Family uint16
+
+const (
+	FamilyINET  Family = 2  // IPv4
+	FamilyINET6 Family = 10 // IPv6
+	FamilyIB    Family = 27 // InfiniBand: GIDs and service IDs
+)
+
+var familyNames = []string{"no family", 2: "IPv4", 10: "IPv6", 27: "InfiniBand"}
+
+// String returns the name, as in "IPv6".
+func (v Family) String() string {
+	return flags.Name("Family", int64(v), familyNames)
+}
+
 // EventType is the type of an event.
 //
 // C: enum rdma_cm_event_type.

@@ -230,6 +230,12 @@ func peek[T any](id *ID, get func(l control.CM, id uintptr) T) (v T) {
 	return v
 }
 
+// state returns what is known of an ID.
+func (id *ID) state() *control.CMState {
+	s := peek(id, control.CM.State)
+	return &s
+}
+
 func (id *ID) errClosed(op string) error {
 	return &ibv.OpError{Op: op, Object: id.name, Err: ErrClosed}
 }
@@ -260,7 +266,7 @@ func (id *ID) explain(at stage, op string, err error) error {
 	if err == syscall.ECONNRESET && at == stageRequested { // on iWARP, where the request is a TCP connection
 		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
 	}
-	if err == syscall.EINVAL && at == stageRequested && !id.ps.datagram() && id.lib.Verbs(id.handle) != 0 {
+	if err == syscall.EINVAL && at == stageRequested && !id.ps.datagram() && id.lib.State(id.handle).Verbs != 0 {
 		_, gone := id.lib.InitQPAttr(id.handle, &abi.QPAttr{QPState: uint32(ibv.StateRTR)})
 		if gone == syscall.EINVAL {
 			return fmt.Errorf("%w: %w", ErrWithdrawn, err)
@@ -275,7 +281,7 @@ const needDevice = "the ID has no device: resolve an address, or bind to an addr
 // bound is do for calls that need a device. librdmacm crashes if the ID has none.
 func (id *ID) bound(op string, f func() error) error {
 	return id.do(op, func() error {
-		if id.lib.Verbs(id.handle) == 0 {
+		if id.lib.State(id.handle).Verbs == 0 {
 			return &StateError{Op: op, Need: needDevice}
 		}
 		return f()
@@ -294,11 +300,11 @@ func (id *ID) String() string {
 // Preconditions: the ID is entered.
 func (id *ID) describe() string {
 	s := id.ps.String() + " cm id"
-	src, dst := id.lib.Src(id.handle), id.lib.Dst(id.handle)
-	if a := src.AddrPort(); a.IsValid() {
+	k := id.lib.State(id.handle)
+	if a := k.Src.AddrPort(); a.IsValid() {
 		s += " of " + a.String()
 	}
-	if a := dst.AddrPort(); a.IsValid() && !a.Addr().IsUnspecified() {
+	if a := k.Dst.AddrPort(); a.IsValid() && !a.Addr().IsUnspecified() {
 		s += " to " + a.String()
 	}
 	return s

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
@@ -60,7 +59,7 @@ func (id *ID) explainAddr(a *sockaddr.Addr, err error) (hint string, cause error
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && id.binds(a):
 		return inUse, fmt.Errorf("%w (one of the two addresses is a wildcard; the kernel's errno: %w)",
 			syscall.EADDRINUSE, err)
-	case errors.Is(err, syscall.ENODEV) && id.text(control.CM.Src) != noAddress: // the kernel has bound it
+	case errors.Is(err, syscall.ENODEV) && id.text() != noAddress: // the kernel has bound it
 		if why := verbs.WhyNoDevice(); why != nil {
 			return "", fmt.Errorf("%w (rdma_cm: %w)", why, err)
 		}
@@ -151,8 +150,8 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 //
 // Preconditions: the ID is entered.
 func (id *ID) checkSource(src netip.AddrPort) error {
-	a := id.lib.Src(id.handle)
-	bound := a.AddrPort()
+	k := id.lib.State(id.handle)
+	bound := k.Src.AddrPort()
 	if id.order.load() != stageBound || !bound.IsValid() {
 		return nil
 	}
@@ -266,20 +265,20 @@ func (id *ID) Listen(backlog int) error {
 			return &ibv.ArgError{Arg: "backlog", Got: fmt.Sprint(backlog), Want: fmt.Sprintf("0 to %d", math.MaxInt32)}
 		}
 		if err := id.lib.Listen(id.handle, backlog); err != nil {
-			src := id.lib.Src(id.handle)
-			hint, err := id.explainAddr(&src, err)
-			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(control.CM.Src) + hint}
+			k := id.lib.State(id.handle)
+			hint, err := id.explainAddr(&k.Src, err)
+			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text() + hint}
 		}
 		id.order.advance(stageListening)
 		return nil
 	})
 }
 
-// text formats an address of the ID.
+// text formats the local address of the ID.
 // Preconditions: the ID is entered.
-func (id *ID) text(of func(control.CM, uintptr) sockaddr.Addr) string {
-	a := of(id.lib, id.handle)
-	if ap := a.AddrPort(); ap.IsValid() {
+func (id *ID) text() string {
+	k := id.lib.State(id.handle)
+	if ap := k.Src.AddrPort(); ap.IsValid() {
 		return ap.String()
 	}
 	return noAddress
@@ -290,34 +289,29 @@ const noAddress = "no address"
 // LocalAddr returns the address that the ID is bound to; zero for none.
 //
 // C: rdma_get_local_addr(3).
-func (id *ID) LocalAddr() netip.AddrPort { return id.addr(control.CM.Src).AddrPort() }
+func (id *ID) LocalAddr() netip.AddrPort { return id.state().Src.AddrPort() }
 
 // PeerAddr returns the peer's address; zero for none.
 //
 // C: rdma_get_peer_addr(3).
-func (id *ID) PeerAddr() netip.AddrPort { return id.addr(control.CM.Dst).AddrPort() }
-
-func (id *ID) addr(of func(control.CM, uintptr) sockaddr.Addr) *sockaddr.Addr {
-	a := peek(id, of)
-	return &a
-}
+func (id *ID) PeerAddr() netip.AddrPort { return id.state().Dst.AddrPort() }
 
 // LocalIB returns the address that the ID is bound to, and reports whether it is an InfiniBand address.
 //
 // Experimental: no device has run this. See docs/stability.md.
-func (id *ID) LocalIB() (IBAddr, bool) { return ibAddr(id.addr(control.CM.Src)) }
+func (id *ID) LocalIB() (IBAddr, bool) { return ibAddr(&id.state().Src) }
 
 // PeerIB returns the peer's address, and reports whether it is an InfiniBand address.
 //
 // Experimental: no device has run this. See docs/stability.md.
-func (id *ID) PeerIB() (IBAddr, bool) { return ibAddr(id.addr(control.CM.Dst)) }
+func (id *ID) PeerIB() (IBAddr, bool) { return ibAddr(&id.state().Dst) }
 
 // SrcPort returns the local port, 0 for none.
 //
 // C: rdma_get_src_port(3).
-func (id *ID) SrcPort() uint16 { return id.addr(control.CM.Src).Port() }
+func (id *ID) SrcPort() uint16 { return id.state().Src.Port() }
 
 // DstPort returns the peer's port, 0 for none.
 //
 // C: rdma_get_dst_port(3).
-func (id *ID) DstPort() uint16 { return id.addr(control.CM.Dst).Port() }
+func (id *ID) DstPort() uint16 { return id.state().Dst.Port() }

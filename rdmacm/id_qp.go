@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Verbs returns the ID's device, opened by librdmacm, on which to create PDs, CQs and QPs. IDs of
@@ -26,7 +25,7 @@ func (id *ID) Verbs() (*ibv.Device, error) {
 
 // Preconditions: the ID is entered.
 func (id *ID) verbs(op string) (*ibv.Device, error) {
-	h := id.lib.Verbs(id.handle)
+	h := id.lib.State(id.handle).Verbs
 	if h == 0 {
 		return nil, &ibv.OpError{Op: op, Object: id.name,
 			Err: &StateError{Op: op, Need: needDevice}}
@@ -53,18 +52,15 @@ func (id *ID) removed() {
 }
 
 // Port returns the device's port, 0 before the ID has a device.
-func (id *ID) Port() uint8 { return peek(id, control.CM.Port) }
+func (id *ID) Port() uint8 { return id.state().Port }
 
 // PKey returns the partition key of the ID.
-func (id *ID) PKey() uint16 { return peek(id, control.CM.PKey) }
+func (id *ID) PKey() uint16 { return id.state().PKey }
 
 // GIDs returns the local and the peer's GID, zero before they are known.
 func (id *ID) GIDs() (local, peer ibv.GID) {
-	g := peek(id, func(l control.CM, h uintptr) (both [2]abi.GID) {
-		both[0], both[1] = l.GIDs(h)
-		return both
-	})
-	return ibv.GID(g[0]), ibv.GID(g[1])
+	s := id.state()
+	return ibv.GID(s.SGID), ibv.GID(s.DGID)
 }
 
 // CreateQP creates a QP whose states librdmacm changes. It is in INIT (datagrams: RTS) and is ready
@@ -118,19 +114,10 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	creating := true
 	qp, err := verbs.CreateQP(pd, send, recv, &o,
 		func(pd uintptr, attr *abi.QPInitAttrEx) (h uintptr, err error) {
-			create := func() (err error) {
+			err = id.call(func() (err error) {
 				h, err = id.lib.CreateQP(id.handle, pd, attr)
 				return err
-			}
-			if attr.CompMask != 0 {
-				attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD
-				attr.PD = pd
-				create = func() (err error) {
-					h, err = id.lib.CreateQPEx(id.handle, attr)
-					return err
-				}
-			}
-			err = id.call(create)
+			})
 			return h, err
 		},
 		func(h uintptr) error {
@@ -241,10 +228,12 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 
 // transport returns the protocol family of the ID's device, InfiniBand's before it has one.
 // Preconditions: the ID is entered.
-func (id *ID) transport() ibv.TransportType { return ibv.TransportType(id.lib.Transport(id.handle)) }
+func (id *ID) transport() ibv.TransportType {
+	return ibv.TransportType(id.lib.State(id.handle).Transport)
+}
 
 // cmOnly reports whether the kernel moves the QP of the connection.
-func (id *ID) cmOnly() bool { return ibv.TransportType(peek(id, control.CM.Transport)).CMOnly() }
+func (id *ID) cmOnly() bool { return ibv.TransportType(id.state().Transport).CMOnly() }
 
 // lead has follow note the states of a QP that the kernel moves.
 func (id *ID) lead(qp *ibv.QP) {

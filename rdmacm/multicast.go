@@ -100,7 +100,7 @@ type membership struct {
 func (id *ID) joined(p *abi.RDMAUDParam) {
 	id.own.Lock()
 	defer id.own.Unlock()
-	if g := id.own.groups[p.PrivateData]; g != nil && !g.sendOnly && id.lib.HasQP(id.handle) {
+	if g := id.own.groups[p.PrivateData]; g != nil && !g.sendOnly && id.lib.State(id.handle).HasQP {
 		g.attached, g.gid, g.lid = true, p.AHAttr.GRH.DGID, p.AHAttr.DLID
 	}
 }

@@ -2,36 +2,10 @@ package rdmacm
 
 import (
 	"net/netip"
-	"strconv"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
-
-// Family is an address family, as Linux numbers them.
-type Family uint16
-
-// Address families.
-const (
-	FamilyINET  Family = sockaddr.INET  // IPv4
-	FamilyINET6 Family = sockaddr.INET6 // IPv6
-	FamilyIB    Family = sockaddr.IB    // InfiniBand: GIDs and service IDs
-)
-
-// String names the family.
-func (f Family) String() string {
-	switch f {
-	case 0:
-		return "no family"
-	case FamilyINET:
-		return "IPv4"
-	case FamilyINET6:
-		return "IPv6"
-	case FamilyIB:
-		return "InfiniBand"
-	}
-	return "Family(" + strconv.Itoa(int(f)) + ")"
-}
 
 func family(a *sockaddr.Addr) Family { return Family(a.Family()) }
 

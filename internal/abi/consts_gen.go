@@ -2,7 +2,7 @@
 
 package abi
 
-// Constants of the headers of rdma-core v65, and of MLNX_OFED 4.9 (EXP).
+// Constants of the headers of rdma-core v65, with the kernel's (MLX5), and of MLNX_OFED 4.9 (EXP).
 const (
 	IBV_ACCESS_LOCAL_WRITE                                      = 1
 	IBV_ACCESS_OPTIONAL_RANGE                                   = 0x3ff00000
@@ -375,6 +375,44 @@ const (
 	MLX5DV_WC_MEMCPY                                            = 137
 	MLX5DV_WC_UMR                                               = 135
 	MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ                        = 1
+	MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET          = 1
+	MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY             = 2
+	MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE                        = 4
+	MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_MKEY_UPDATE_TAG            = 32
+	MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_REAL_TIME_TS               = 16
+	MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS                    = 8
+	MLX5_IB_ALLOC_UCTX_DEVX                                     = 1
+	MLX5_IB_ALLOW_MPW                                           = 2
+	MLX5_IB_ATTR_CREATE_FLOW_FLAGS_DEFAULT_MISS                 = 1
+	MLX5_IB_ATTR_CREATE_FLOW_FLAGS_DROP                         = 2
+	MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX                        = 0x1000
+	MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD                        = 1
+	MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX                      = 2
+	MLX5_IB_CREATE_WQ_STRIDING_RQ                               = 1
+	MLX5_IB_MODIFY_QP_OOO_DP                                    = 1
+	MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP                  = 1
+	MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD                   = 2
+	MLX5_IB_QUERY_DEV_RESP_FLAGS_OOO_DP                         = 16
+	MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT                   = 8
+	MLX5_IB_QUERY_DEV_RESP_PACKET_BASED_CREDIT_MODE             = 4
+	MLX5_IB_SUPPORT_EMPW                                        = 4
+	MLX5_IB_UVERBS_ABI_VERSION                                  = 1
+	MLX5_LIB_CAP_4K_UAR                                         = 1
+	MLX5_LIB_CAP_DYN_UAR                                        = 2
+	MLX5_QP_FLAG_ALLOW_SCATTER_CQE                              = 0x100
+	MLX5_QP_FLAG_BFREG_INDEX                                    = 8
+	MLX5_QP_FLAG_DCI_STREAM                                     = 0x800
+	MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE                       = 0x200
+	MLX5_QP_FLAG_SCATTER_CQE                                    = 2
+	MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC                           = 128
+	MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC                           = 64
+	MLX5_QP_FLAG_TUNNEL_OFFLOADS                                = 4
+	MLX5_QP_FLAG_TYPE_DCI                                       = 32
+	MLX5_QP_FLAG_TYPE_DCT                                       = 16
+	MLX5_QP_FLAG_UAR_PAGE_INDEX                                 = 0x400
+	MLX5_USER_CMDS_SUPP_UHW_CREATE_AH                           = 2
+	MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE                        = 1
+	MLX5_USER_INLINE_MODE_NONE                                  = 1
 	RAI_NOROUTE                                                 = 4
 	RAI_NUMERICHOST                                             = 2
 	RAI_PASSIVE                                                 = 1

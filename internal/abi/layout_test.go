@@ -210,8 +210,24 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// TestKernelLayouts: the kernel's structs have one layout for all releases and architectures, to which fields are added
+// at the end.
+func TestKernelLayouts(t *testing.T) {
+	var l layout
+	readJSON(t, "uapi-v65.json", &l)
+	if len(mirrors["uapi"]) < len(l) {
+		t.Errorf("%d structs are on file, %d mirrored", len(l), len(mirrors["uapi"]))
+	}
+	for _, m := range mirrors["uapi"] {
+		m.align = m.t.Align() // that of the mirrors in it may be greater
+		for _, p := range m.compare(l, true) {
+			t.Error(p)
+		}
+	}
+}
+
 func TestHostLayout(t *testing.T) {
-	for _, m := range verbsMirrors() {
+	for _, m := range append(verbsMirrors(), mirrors["uapi"]...) {
 		for _, p := range hostLayout(m.t) {
 			t.Errorf("%s: %s", m.c, p)
 		}

@@ -2081,3 +2081,1202 @@ type QPEx struct {
 	AtomicWrite       uintptr // void (*)(qp, uint32_t rkey, uint64_t addr, const void *value); v44
 	Flush             uintptr // void (*)(qp, uint32_t rkey, uint64_t addr, size_t, uint8_t type, uint8_t level); v45
 }
+
+// UserPathRec is struct ib_user_path_rec (rdma/ib_user_sa.h, rdma-core v65).
+type UserPathRec struct {
+	_                      structs.HostLayout
+	DGID                   GID
+	SGID                   GID
+	DLID                   Be16
+	SLID                   Be16
+	RawTraffic             uint32
+	FlowLabel              Be32
+	Reversible             uint32
+	MTU                    uint32
+	PKey                   Be16
+	HopLimit               uint8
+	TrafficClass           uint8
+	NumbPath               uint8
+	SL                     uint8
+	MTUSelector            uint8
+	RateSelector           uint8
+	Rate                   uint8
+	PacketLifeTimeSelector uint8
+	PacketLifeTime         uint8
+	Preference             uint8
+}
+
+// UverbsAllocMW is struct ib_uverbs_alloc_mw (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsAllocMW struct {
+	_        structs.HostLayout
+	Response uint64
+	PDHandle uint32
+	MWType   uint8
+	_        [3]byte
+}
+
+// UverbsAsyncEventDesc is struct ib_uverbs_async_event_desc (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsAsyncEventDesc struct {
+	_         structs.HostLayout
+	Element   uint64
+	EventType uint32
+	_         [4]byte
+}
+
+// UverbsAttachMcast is struct ib_uverbs_attach_mcast (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsAttachMcast struct {
+	_        structs.HostLayout
+	_        [0]uint64 // the alignment in C
+	GID      [16]byte
+	QPHandle uint32
+	Mlid     uint16
+	_        [2]byte
+}
+
+// UverbsCmdHdr is struct ib_uverbs_cmd_hdr (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCmdHdr struct {
+	_        structs.HostLayout
+	Command  uint32
+	InWords  uint16
+	OutWords uint16
+}
+
+// UverbsCreateAH is struct ib_uverbs_create_ah (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCreateAH struct {
+	_          structs.HostLayout
+	Response   uint64
+	UserHandle uint64
+	PDHandle   uint32
+	_          [4]byte
+	Attr       AHAttr
+}
+
+// UverbsCreateCompChannelResp is struct ib_uverbs_create_comp_channel_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCreateCompChannelResp struct {
+	_  structs.HostLayout
+	FD uint32
+}
+
+// UverbsCreateCQ is struct ib_uverbs_create_cq (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCreateCQ struct {
+	_           structs.HostLayout
+	Response    uint64
+	UserHandle  uint64
+	CQE         uint32
+	CompVector  uint32
+	CompChannel int32 // a descriptor, -1 for none
+	_           [4]byte
+}
+
+// UverbsCQ is struct ib_uverbs_create_cq_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCQ struct {
+	_        structs.HostLayout
+	_        [0]uint64 // the alignment in C
+	CQHandle uint32
+	CQE      uint32
+}
+
+// UverbsCreateQP is struct ib_uverbs_create_qp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCreateQP struct {
+	_            structs.HostLayout
+	Response     uint64
+	UserHandle   uint64
+	PDHandle     uint32
+	SendCQHandle uint32
+	RecvCQHandle uint32
+	SRQHandle    uint32
+	Cap          QPCap
+	SQSigAll     uint8
+	QPType       uint8
+	IsSRQ        uint8
+	_            [1]byte
+}
+
+// UverbsQP is struct ib_uverbs_create_qp_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsQP struct {
+	_        structs.HostLayout
+	QPHandle uint32
+	QPN      uint32
+	Cap      QPCap
+	_        [4]byte
+}
+
+// UverbsCreateSRQ is struct ib_uverbs_create_srq (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCreateSRQ struct {
+	_          structs.HostLayout
+	Response   uint64
+	UserHandle uint64
+	PDHandle   uint32
+	MaxWR      uint32
+	MaxSGE     uint32
+	SRQLimit   uint32
+}
+
+// UverbsSRQ is struct ib_uverbs_create_srq_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsSRQ struct {
+	_         structs.HostLayout
+	SRQHandle uint32
+	MaxWR     uint32
+	MaxSGE    uint32
+	SRQN      uint32
+}
+
+// UverbsCreateXSRQ is struct ib_uverbs_create_xsrq (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCreateXSRQ struct {
+	_          structs.HostLayout
+	Response   uint64
+	UserHandle uint64
+	SRQType    uint32
+	PDHandle   uint32
+	MaxWR      uint32
+	MaxSGE     uint32
+	SRQLimit   uint32
+	MaxNumTags uint32
+	XRCDHandle uint32
+	CQHandle   uint32
+}
+
+// UverbsDestroy is struct ib_uverbs_destroy_cq (rdma/ib_user_verbs.h, rdma-core v65). Structs ib_uverbs_destroy_qp,
+// ib_uverbs_destroy_srq and ib_uverbs_query_srq are alike.
+type UverbsDestroy struct {
+	_        structs.HostLayout
+	Response uint64
+	Handle   uint32
+	_        [4]byte
+}
+
+// UverbsExCmdHdr is struct ib_uverbs_ex_cmd_hdr (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExCmdHdr struct {
+	_                structs.HostLayout
+	Response         uint64
+	ProviderInWords  uint16
+	ProviderOutWords uint16
+	_                [4]byte
+}
+
+// UverbsExCreateCQ is struct ib_uverbs_ex_create_cq (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExCreateCQ struct {
+	_           structs.HostLayout
+	UserHandle  uint64
+	CQE         uint32
+	CompVector  uint32
+	CompChannel int32
+	CompMask    uint32
+	Flags       uint32
+	_           [4]byte
+}
+
+// UverbsExCreateCQResp is struct ib_uverbs_ex_create_cq_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExCreateCQResp struct {
+	_              structs.HostLayout
+	Base           UverbsCQ
+	CompMask       uint32
+	ResponseLength uint32
+}
+
+// UverbsExCreateQP is struct ib_uverbs_ex_create_qp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExCreateQP struct {
+	_               structs.HostLayout
+	UserHandle      uint64
+	PDHandle        uint32
+	SendCQHandle    uint32
+	RecvCQHandle    uint32
+	SRQHandle       uint32
+	Cap             QPCap
+	SQSigAll        uint8
+	QPType          uint8
+	IsSRQ           uint8
+	_               [1]byte
+	CompMask        uint32
+	CreateFlags     uint32
+	RWQIndTblHandle uint32
+	SourceQPN       uint32
+}
+
+// UverbsExCreateQPResp is struct ib_uverbs_ex_create_qp_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExCreateQPResp struct {
+	_              structs.HostLayout
+	Base           UverbsQP
+	CompMask       uint32
+	ResponseLength uint32
+}
+
+// UverbsExCreateWQ is struct ib_uverbs_ex_create_wq (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExCreateWQ struct {
+	_           structs.HostLayout
+	CompMask    uint32
+	WQType      uint32
+	UserHandle  uint64
+	PDHandle    uint32
+	CQHandle    uint32
+	MaxWR       uint32
+	MaxSGE      uint32
+	CreateFlags uint32
+	_           [4]byte
+}
+
+// UverbsWQ is struct ib_uverbs_ex_create_wq_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsWQ struct {
+	_              structs.HostLayout
+	CompMask       uint32
+	ResponseLength uint32
+	WQHandle       uint32
+	MaxWR          uint32
+	MaxSGE         uint32
+	Wqn            uint32
+}
+
+// UverbsExModifyCQ is struct ib_uverbs_ex_modify_cq (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExModifyCQ struct {
+	_        structs.HostLayout
+	CQHandle uint32
+	AttrMask uint32
+	Attr     ModerateCQ
+	_        [4]byte
+}
+
+// UverbsExModifyQP is struct ib_uverbs_ex_modify_qp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExModifyQP struct {
+	_         structs.HostLayout
+	Base      UverbsModifyQP
+	RateLimit uint32
+	_         [4]byte
+}
+
+// UverbsExModifyWQ is struct ib_uverbs_ex_modify_wq (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExModifyWQ struct {
+	_           structs.HostLayout
+	AttrMask    uint32
+	WQHandle    uint32
+	WQState     uint32
+	CurrWQState uint32
+	Flags       uint32
+	FlagsMask   uint32
+}
+
+// UverbsFlowAttr is struct ib_uverbs_flow_attr (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsFlowAttr struct {
+	_          structs.HostLayout
+	_          [0]uint64 // the alignment in C
+	Type       uint32
+	Size       uint16 // of the specs
+	Priority   uint16
+	NumOfSpecs uint8
+	_          [2]byte
+	Port       uint8
+	Flags      uint32
+}
+
+// UverbsCreateFlow is struct ib_uverbs_create_flow (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsCreateFlow struct {
+	_        structs.HostLayout
+	CompMask uint32
+	QPHandle uint32
+	FlowAttr UverbsFlowAttr
+}
+
+// UverbsFlowSpecHdr is struct ib_uverbs_flow_spec_hdr (rdma/ib_user_verbs.h, rdma-core v65). What a spec matches and a
+// mask follow, each of the same size.
+type UverbsFlowSpecHdr struct {
+	_    structs.HostLayout
+	_    [0]uint64 // the alignment in C
+	Type uint32
+	Size uint16
+	_    [2]byte
+}
+
+// UverbsGetContext is struct ib_uverbs_get_context (rdma/ib_user_verbs.h, rdma-core v65). Structs
+// ib_uverbs_query_device, ib_uverbs_alloc_pd and ib_uverbs_create_comp_channel are alike.
+type UverbsGetContext struct {
+	_        structs.HostLayout
+	Response uint64
+}
+
+// UverbsGetContextResp is struct ib_uverbs_get_context_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsGetContextResp struct {
+	_              structs.HostLayout
+	_              [0]uint64 // the alignment in C
+	AsyncFD        uint32
+	NumCompVectors uint32
+}
+
+// UverbsModifyQP is struct ib_uverbs_modify_qp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsModifyQP struct {
+	_                structs.HostLayout
+	Dest             UverbsQPDest
+	AltDest          UverbsQPDest
+	QPHandle         uint32
+	AttrMask         uint32
+	QKey             uint32
+	RQPSN            uint32
+	SQPSN            uint32
+	DestQPNum        uint32
+	QPAccessFlags    uint32
+	PKeyIndex        uint16
+	AltPKeyIndex     uint16
+	QPState          uint8
+	CurQPState       uint8
+	PathMTU          uint8
+	PathMigState     uint8
+	EnSqdAsyncNotify uint8
+	MaxRdAtomic      uint8
+	MaxDestRdAtomic  uint8
+	MinRNRTimer      uint8
+	PortNum          uint8
+	Timeout          uint8
+	RetryCnt         uint8
+	RNRRetry         uint8
+	AltPortNum       uint8
+	AltTimeout       uint8
+	_                [2]byte
+}
+
+// UverbsOpenQP is struct ib_uverbs_open_qp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsOpenQP struct {
+	_          structs.HostLayout
+	Response   uint64
+	UserHandle uint64
+	PDHandle   uint32 // of an XRC domain
+	QPN        uint32
+	QPType     uint8
+	_          [7]byte
+}
+
+// UverbsOpenXRCD is struct ib_uverbs_open_xrcd (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsOpenXRCD struct {
+	_        structs.HostLayout
+	Response uint64
+	FD       int32
+	OFlags   uint32
+}
+
+// UverbsPostSend is struct ib_uverbs_post_send (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsPostSend struct {
+	_        structs.HostLayout
+	Response uint64
+	QPHandle uint32
+	WRCount  uint32
+	SGECount uint32
+	WQESize  uint32
+}
+
+// UverbsQPAttr is struct ib_uverbs_qp_attr (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsQPAttr struct {
+	_                structs.HostLayout
+	QPAttrMask       uint32
+	QPState          uint32
+	CurQPState       uint32
+	PathMTU          uint32
+	PathMigState     uint32
+	QKey             uint32
+	RQPSN            uint32
+	SQPSN            uint32
+	DestQPNum        uint32
+	QPAccessFlags    uint32
+	AHAttr           AHAttr
+	AltAHAttr        AHAttr
+	Cap              QPCap
+	PKeyIndex        uint16
+	AltPKeyIndex     uint16
+	EnSqdAsyncNotify uint8
+	SQDraining       uint8
+	MaxRdAtomic      uint8
+	MaxDestRdAtomic  uint8
+	MinRNRTimer      uint8
+	PortNum          uint8
+	Timeout          uint8
+	RetryCnt         uint8
+	RNRRetry         uint8
+	AltPortNum       uint8
+	AltTimeout       uint8
+	_                [5]byte
+}
+
+// UverbsQPDest is struct ib_uverbs_qp_dest (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsQPDest struct {
+	_            structs.HostLayout
+	DGID         [16]byte
+	FlowLabel    uint32
+	DLID         uint16
+	_            [2]byte
+	SGIDIndex    uint8
+	HopLimit     uint8
+	TrafficClass uint8
+	SL           uint8
+	SrcPathBits  uint8
+	StaticRate   uint8
+	IsGlobal     uint8
+	PortNum      uint8
+}
+
+// UverbsQueryDeviceResp is struct ib_uverbs_query_device_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsQueryDeviceResp struct {
+	_                     structs.HostLayout
+	FWVer                 uint64
+	NodeGUID              uint64
+	SysImageGUID          uint64
+	MaxMRSize             uint64
+	PageSizeCap           uint64
+	VendorID              uint32
+	VendorPartID          uint32
+	HWVer                 uint32
+	MaxQP                 uint32
+	MaxQPWR               uint32
+	DeviceCapFlags        uint32
+	MaxSGE                uint32
+	MaxSGERd              uint32
+	MaxCQ                 uint32
+	MaxCQE                uint32
+	MaxMR                 uint32
+	MaxPD                 uint32
+	MaxQPRdAtom           uint32
+	MaxEeRdAtom           uint32
+	MaxResRdAtom          uint32
+	MaxQPInitRdAtom       uint32
+	MaxEeInitRdAtom       uint32
+	AtomicCap             uint32
+	MaxEe                 uint32
+	MaxRdd                uint32
+	MaxMW                 uint32
+	MaxRawIpv6QP          uint32
+	MaxRawEthyQP          uint32
+	MaxMcastGrp           uint32
+	MaxMcastQPAttach      uint32
+	MaxTotalMcastQPAttach uint32
+	MaxAH                 uint32
+	MaxFmr                uint32
+	MaxMapPerFmr          uint32
+	MaxSRQ                uint32
+	MaxSRQWR              uint32
+	MaxSRQSGE             uint32
+	MaxPkeys              uint16
+	LocalCaAckDelay       uint8
+	PhysPortCnt           uint8
+	_                     [4]byte
+}
+
+// UverbsExQueryDeviceResp is struct ib_uverbs_ex_query_device_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsExQueryDeviceResp struct {
+	_                structs.HostLayout
+	Base             UverbsQueryDeviceResp
+	CompMask         uint32
+	ResponseLength   uint32
+	ODPCaps          ODPCaps
+	TimestampMask    uint64
+	HCACoreClock     uint64
+	DeviceCapFlagsEx uint64
+	RSSCaps          struct {
+		_                          structs.HostLayout
+		SupportedQPTs              uint32
+		MaxRWQIndirectionTables    uint32
+		MaxRWQIndirectionTableSize uint32
+		_                          [4]byte
+	}
+	MaxWQTypeRQ   uint32
+	RawPacketCaps uint32
+	TMCaps        struct {
+		_              structs.HostLayout
+		MaxRndvHdrSize uint32
+		MaxNumTags     uint32
+		Flags          uint32
+		MaxOps         uint32
+		MaxSGE         uint32
+		_              [4]byte
+	}
+	CQModerationCaps struct {
+		_                     structs.HostLayout
+		MaxCQModerationCount  uint16
+		MaxCQModerationPeriod uint16
+		_                     [4]byte
+	}
+	MaxDMSize  uint64
+	XRCODPCaps uint32
+	_          [4]byte
+}
+
+// UverbsQueryPort is struct ib_uverbs_query_port (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsQueryPort struct {
+	_        structs.HostLayout
+	Response uint64
+	PortNum  uint8
+	_        [7]byte
+}
+
+// UverbsQueryPortResp is struct ib_uverbs_query_port_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsQueryPortResp struct {
+	_             structs.HostLayout
+	PortCapFlags  uint32
+	MaxMsgSz      uint32
+	BadPKeyCntr   uint32
+	QKeyViolCntr  uint32
+	GIDTblLen     uint32
+	PKeyTblLen    uint16
+	LID           uint16
+	SMLID         uint16
+	State         uint8
+	MaxMTU        uint8
+	ActiveMTU     uint8
+	LMC           uint8
+	MaxVLNum      uint8
+	SMSL          uint8
+	SubnetTimeout uint8
+	InitTypeReply uint8
+	ActiveWidth   uint8
+	ActiveSpeed   uint8
+	PhysState     uint8
+	LinkLayer     uint8
+	Flags         uint8
+	_             [1]byte
+}
+
+// UverbsQueryPortRespEx is struct ib_uverbs_query_port_resp_ex (rdma/ib_user_ioctl_verbs.h, rdma-core v65).
+type UverbsQueryPortRespEx struct {
+	_             structs.HostLayout
+	LegacyResp    UverbsQueryPortResp
+	PortCapFlags2 uint16
+	_             [2]byte
+	ActiveSpeedEx uint32
+}
+
+// UverbsQueryQP is struct ib_uverbs_query_qp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsQueryQP struct {
+	_        structs.HostLayout
+	Response uint64
+	QPHandle uint32
+	AttrMask uint32
+}
+
+// UverbsQueryQPResp is struct ib_uverbs_query_qp_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsQueryQPResp struct {
+	_               structs.HostLayout
+	Dest            UverbsQPDest
+	AltDest         UverbsQPDest
+	Cap             QPCap
+	QKey            uint32
+	RQPSN           uint32
+	SQPSN           uint32
+	DestQPNum       uint32
+	QPAccessFlags   uint32
+	PKeyIndex       uint16
+	AltPKeyIndex    uint16
+	QPState         uint8
+	CurQPState      uint8
+	PathMTU         uint8
+	PathMigState    uint8
+	SQDraining      uint8
+	MaxRdAtomic     uint8
+	MaxDestRdAtomic uint8
+	MinRNRTimer     uint8
+	PortNum         uint8
+	Timeout         uint8
+	RetryCnt        uint8
+	RNRRetry        uint8
+	AltPortNum      uint8
+	AltTimeout      uint8
+	SQSigAll        uint8
+	_               [5]byte
+}
+
+// UverbsRegMR is struct ib_uverbs_reg_mr (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsRegMR struct {
+	_           structs.HostLayout
+	Response    uint64
+	Start       uint64
+	Length      uint64
+	HCAVA       uint64
+	PDHandle    uint32
+	AccessFlags uint32
+}
+
+// UverbsMR is struct ib_uverbs_reg_mr_resp (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsMR struct {
+	_        structs.HostLayout
+	MRHandle uint32
+	LKey     uint32
+	RKey     uint32
+}
+
+// UverbsReregMR is struct ib_uverbs_rereg_mr (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsReregMR struct {
+	_           structs.HostLayout
+	Response    uint64
+	MRHandle    uint32
+	Flags       uint32
+	Start       uint64
+	Length      uint64
+	HCAVA       uint64
+	PDHandle    uint32
+	AccessFlags uint32
+}
+
+// UverbsResizeCQ is struct ib_uverbs_resize_cq (rdma/ib_user_verbs.h, rdma-core v65).
+type UverbsResizeCQ struct {
+	_        structs.HostLayout
+	Response uint64
+	CQHandle uint32
+	CQE      uint32
+}
+
+// MLX5IBAllocUcontextReq is struct mlx5_ib_alloc_ucontext_req_v2 (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBAllocUcontextReq struct {
+	_                   structs.HostLayout
+	TotalNumBFRegs      uint32
+	NumLowLatencyBFRegs uint32
+	Flags               uint32
+	CompMask            uint32
+	MaxCQEVersion       uint8
+	_                   [7]byte
+	LibCaps             uint64
+}
+
+// MLX5IBAllocUcontextResp is struct mlx5_ib_alloc_ucontext_resp (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBAllocUcontextResp struct {
+	_                  structs.HostLayout
+	QPTabSize          uint32
+	BFRegSize          uint32
+	TotBFRegs          uint32
+	CacheLineSize      uint32
+	MaxSQDescSz        uint16
+	MaxRQDescSz        uint16
+	MaxSendWqebb       uint32
+	MaxRecvWR          uint32
+	MaxSRQRecvWR       uint32
+	NumPorts           uint16
+	FlowActionFlags    uint16
+	CompMask           uint32
+	ResponseLength     uint32
+	CQEVersion         uint8
+	CmdsSuppUhw        uint8
+	EthMinInline       uint8
+	ClockInfoVersions  uint8
+	HCACoreClockOffset uint64
+	LogUARSize         uint32
+	NumUarsPerPage     uint32
+	NumDynBFRegs       uint32
+	DumpFillMkey       uint32
+}
+
+// MLX5IBCreateAHResp is struct mlx5_ib_create_ah_resp (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBCreateAHResp struct {
+	_              structs.HostLayout
+	ResponseLength uint32
+	Dmac           [6]byte
+	_              [6]byte
+}
+
+// MLX5IBCreateCQ is struct mlx5_ib_create_cq (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBCreateCQ struct {
+	_                structs.HostLayout
+	BufAddr          uint64
+	DbAddr           uint64
+	CQESize          uint32
+	CQECompEn        uint8
+	CQECompResFormat uint8
+	Flags            uint16
+	UARPageIndex     uint16
+	_                [6]byte
+}
+
+// MLX5IBNumberResp is struct mlx5_ib_create_cq_resp (rdma/mlx5-abi.h, rdma-core v65). Structs mlx5_ib_create_srq_resp
+// and mlx5_ib_alloc_pd_resp are alike.
+type MLX5IBNumberResp struct {
+	_      structs.HostLayout
+	Number uint32
+	_      [4]byte
+}
+
+// MLX5IBCreateFlow is struct mlx5_ib_create_flow (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBCreateFlow struct {
+	_             structs.HostLayout
+	_             [0]uint64 // the alignment in C
+	NcountersData uint32
+	_             [4]byte
+}
+
+// MLX5IBCreateQP is struct mlx5_ib_create_qp (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBCreateQP struct {
+	_          structs.HostLayout
+	BufAddr    uint64
+	DbAddr     uint64
+	SQWQECount uint32
+	RQWQECount uint32
+	RQWQEShift uint32
+	Flags      uint32
+	Uidx       uint32
+	BfregIndex uint32
+	SQBufAddr  uint64 // of a DCT the key
+	ECEOptions uint32
+	DCIStreams [2]uint8 // log2 of how many, and of how many in error
+	_          [2]byte
+}
+
+// MLX5IBCreateQPResp is struct mlx5_ib_create_qp_resp (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBCreateQPResp struct {
+	_          structs.HostLayout
+	BfregIndex uint32
+	ECEOptions uint32
+	CompMask   uint32
+	TIRN       uint32
+	TISN       uint32
+	RQN        uint32
+	SQN        uint32
+	_          [4]byte
+	TIRICMAddr uint64
+}
+
+// MLX5IBCreateQPRSS is struct mlx5_ib_create_qp_rss (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBCreateQPRSS struct {
+	_                structs.HostLayout
+	RxHashFieldsMask uint64
+	RxHashFunction   uint8
+	RxKeyLen         uint8
+	_                [6]byte
+	RxHashKey        [128]byte
+	CompMask         uint32
+	Flags            uint32
+}
+
+// MLX5IBCreateSRQ is struct mlx5_ib_create_srq (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBCreateSRQ struct {
+	_       structs.HostLayout
+	BufAddr uint64
+	DbAddr  uint64
+	Flags   uint32
+	_       [4]byte
+	Uidx    uint32
+	_       [4]byte
+}
+
+// MLX5IBCreateWQ is struct mlx5_ib_create_wq (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBCreateWQ struct {
+	_                         structs.HostLayout
+	BufAddr                   uint64
+	DbAddr                    uint64
+	RQWQECount                uint32
+	RQWQEShift                uint32
+	UserIndex                 uint32
+	Flags                     uint32
+	CompMask                  uint32
+	SingleStrideLogNumOfBytes uint32
+	SingleWQELogNumOfStrides  uint32
+	TwoByteShiftEn            uint32
+}
+
+// MLX5IBFlowCountersData is struct mlx5_ib_flow_counters_data (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBFlowCountersData struct {
+	_            structs.HostLayout
+	CountersData uint64
+	Ncounters    uint32
+	_            [4]byte
+}
+
+// MLX5IBFlowCountersDesc is struct mlx5_ib_flow_counters_desc (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBFlowCountersDesc struct {
+	_           structs.HostLayout
+	Description uint32
+	Index       uint32
+}
+
+// MLX5IBModifyQP is struct mlx5_ib_modify_qp (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBModifyQP struct {
+	_            structs.HostLayout
+	CompMask     uint32
+	Burst        uint32
+	TypicalPktSz uint16
+	_            [2]byte
+	ECEOptions   uint32
+}
+
+// MLX5IBModifyQPResp is struct mlx5_ib_modify_qp_resp (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBModifyQPResp struct {
+	_              structs.HostLayout
+	ResponseLength uint32
+	Dctn           uint32
+	ECEOptions     uint32
+	_              [4]byte
+}
+
+// MLX5IBQueryDeviceResp is struct mlx5_ib_query_device_resp (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBQueryDeviceResp struct {
+	_              structs.HostLayout
+	CompMask       uint32
+	ResponseLength uint32
+	TSOCaps        TSOCaps
+	RSSCaps        struct {
+		_                structs.HostLayout
+		RxHashFieldsMask uint64
+		RxHashFunction   uint8
+		_                [7]byte
+	}
+	CQECompCaps      MLX5DVCQECompCaps
+	PacketPacingCaps struct {
+		_              structs.HostLayout
+		QPRateLimitMin uint32
+		QPRateLimitMax uint32
+		SupportedQPTs  uint32
+		CapFlags       uint8
+		_              [3]byte
+	}
+	MultiPktSendWQEs uint32
+	Flags            uint32
+	SWParsingCaps    MLX5DVSWParsingCaps
+	StridingRQCaps   struct {
+		_                            structs.HostLayout
+		MinSingleStrideLogNumOfBytes uint32
+		MaxSingleStrideLogNumOfBytes uint32
+		MinSingleWQELogNumOfStrides  uint32
+		MaxSingleWQELogNumOfStrides  uint32
+		SupportedQPTs                uint32
+		_                            [4]byte
+	}
+	TunnelOffloadsCaps uint32
+	DCIStreamsCaps     MLX5DVDCIStreamsCaps
+	_                  [2]byte
+	RegC0              MLX5IBUAPIReg
+}
+
+// MLX5IBResizeCQ is struct mlx5_ib_resize_cq (rdma/mlx5-abi.h, rdma-core v65).
+type MLX5IBResizeCQ struct {
+	_       structs.HostLayout
+	BufAddr uint64
+	CQESize uint16
+	_       [6]byte
+}
+
+// UCMAccept is struct rdma_ucm_accept (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMAccept struct {
+	_         structs.HostLayout
+	UID       uint64
+	ConnParam UCMConnParam
+	ID        uint32
+	_         [4]byte
+	ECE       UCMECE
+}
+
+// UCMBind is struct rdma_ucm_bind (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMBind struct {
+	_        structs.HostLayout
+	_        [0]uint64 // the alignment in C
+	ID       uint32
+	AddrSize uint16
+	_        [2]byte
+	Addr     [128]byte
+}
+
+// UCMConnParam is struct rdma_ucm_conn_param (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMConnParam struct {
+	_                  structs.HostLayout
+	QPNum              uint32
+	QKey               uint32
+	PrivateData        [256]byte
+	PrivateDataLen     uint8
+	SRQ                uint8
+	ResponderResources uint8
+	InitiatorDepth     uint8
+	FlowControl        uint8
+	RetryCount         uint8
+	RNRRetryCount      uint8
+	Valid              uint8
+}
+
+// UCMConnect is struct rdma_ucm_connect (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMConnect struct {
+	_         structs.HostLayout
+	ConnParam UCMConnParam
+	ID        uint32
+	_         [4]byte
+	ECE       UCMECE
+}
+
+// UCMCreateID is struct rdma_ucm_create_id (rdma/rdma_user_cm.h, rdma-core v65). Its response is a uint32, the ID.
+type UCMCreateID struct {
+	_        structs.HostLayout
+	UID      uint64
+	Response uint64
+	PS       uint16
+	QPType   uint8
+	_        [5]byte
+}
+
+// UCMECE is struct rdma_ucm_ece (rdma/rdma_user_cm.h, rdma-core v65). Since Linux 5.10.
+type UCMECE struct {
+	_        structs.HostLayout
+	VendorID uint32
+	Options  uint32
+}
+
+// UCMEventResp is struct rdma_ucm_event_resp (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMEventResp struct {
+	_      structs.HostLayout
+	UID    uint64
+	ID     uint32
+	Event  uint32
+	Status int32
+	Param  [304]byte
+	_      [4]byte
+	ECE    UCMECE
+}
+
+// UCMGetEvent is struct rdma_ucm_get_event (rdma/rdma_user_cm.h, rdma-core v65). Its response is a UCMEventResp.
+type UCMGetEvent struct {
+	_        structs.HostLayout
+	Response uint64
+}
+
+// UCMJoinMcast is struct rdma_ucm_join_mcast (rdma/rdma_user_cm.h, rdma-core v65). Its response is a uint32, the
+// kernel's number of the group.
+type UCMJoinMcast struct {
+	_         structs.HostLayout
+	Response  uint64
+	UID       uint64
+	ID        uint32
+	AddrSize  uint16
+	JoinFlags uint16
+	Addr      [128]byte
+}
+
+// UCMQuery is struct rdma_ucm_query (rdma/rdma_user_cm.h, rdma-core v65). Structs rdma_ucm_destroy_id,
+// rdma_ucm_init_qp_attr and rdma_ucm_migrate_id are alike: Arg is nothing, the state or the descriptor of the present
+// file.
+type UCMQuery struct {
+	_        structs.HostLayout
+	Response uint64
+	ID       uint32
+	Arg      uint32
+}
+
+// UCMQueryAddrResp is struct rdma_ucm_query_addr_resp (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMQueryAddrResp struct {
+	_           structs.HostLayout
+	NodeGUID    Be64
+	PortNum     uint8
+	_           [1]byte
+	PKey        Be16
+	SrcSize     uint16
+	DstSize     uint16
+	SrcAddr     [128]byte
+	DstAddr     [128]byte
+	DeviceIndex uint32 // since Linux 5.10
+	_           [4]byte
+}
+
+// UCMQueryRouteResp is struct rdma_ucm_query_route_resp (rdma/rdma_user_cm.h, rdma-core v65). The response to
+// QUERY_ROUTE. Its addresses are of IPv4 and IPv6.
+type UCMQueryRouteResp struct {
+	_           structs.HostLayout
+	NodeGUID    Be64
+	IBRoute     [2]UserPathRec
+	SrcAddr     [28]byte // struct sockaddr_in6
+	DstAddr     [28]byte
+	NumPaths    uint32
+	PortNum     uint8
+	_           [3]byte
+	DeviceIndex uint32 // since Linux 5.10
+	_           [4]byte
+}
+
+// UCMReject is struct rdma_ucm_reject (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMReject struct {
+	_              structs.HostLayout
+	ID             uint32
+	PrivateDataLen uint8
+	Reason         uint8
+	_              [2]byte
+	PrivateData    [256]byte
+}
+
+// UCMResolveAddr is struct rdma_ucm_resolve_addr (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMResolveAddr struct {
+	_         structs.HostLayout
+	_         [0]uint64 // the alignment in C
+	ID        uint32
+	TimeoutMs uint32
+	SrcSize   uint16
+	DstSize   uint16
+	_         [4]byte
+	SrcAddr   [128]byte
+	DstAddr   [128]byte
+}
+
+// UCMIDArg is struct rdma_ucm_resolve_route (rdma/rdma_user_cm.h, rdma-core v65). In the structs of LISTEN and NOTIFY
+// another number follows the ID.
+type UCMIDArg struct {
+	_   structs.HostLayout
+	ID  uint32
+	Arg uint32
+}
+
+// UCMSetOption is struct rdma_ucm_set_option (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMSetOption struct {
+	_       structs.HostLayout
+	Optval  uint64
+	ID      uint32
+	Level   uint32
+	Optname uint32
+	Optlen  uint32
+}
+
+// UCMUDParam is struct rdma_ucm_ud_param (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMUDParam struct {
+	_              structs.HostLayout
+	QPNum          uint32
+	QKey           uint32
+	AHAttr         AHAttr
+	PrivateData    [256]byte
+	PrivateDataLen uint8
+	_              [7]byte
+}
+
+// UCMWriteCMEvent is struct rdma_ucm_write_cm_event (rdma/rdma_user_cm.h, rdma-core v65).
+type UCMWriteCMEvent struct {
+	_      structs.HostLayout
+	_      [0]uint64 // the alignment in C
+	ID     uint32
+	_      [4]byte
+	Event  uint32
+	Status int32
+	Param  [304]byte
+}
+
+// ExpQPAttr returns what both structs have.
+func (c *QPAttr) ExpQPAttr() ExpQPAttr {
+	return ExpQPAttr{
+		QPState:          c.QPState,
+		CurQPState:       c.CurQPState,
+		PathMTU:          c.PathMTU,
+		PathMigState:     c.PathMigState,
+		QKey:             c.QKey,
+		RQPSN:            c.RQPSN,
+		SQPSN:            c.SQPSN,
+		DestQPNum:        c.DestQPNum,
+		QPAccessFlags:    c.QPAccessFlags,
+		Cap:              c.Cap,
+		AHAttr:           c.AHAttr,
+		AltAHAttr:        c.AltAHAttr,
+		PKeyIndex:        c.PKeyIndex,
+		AltPKeyIndex:     c.AltPKeyIndex,
+		EnSqdAsyncNotify: c.EnSqdAsyncNotify,
+		SQDraining:       c.SQDraining,
+		MaxRdAtomic:      c.MaxRdAtomic,
+		MaxDestRdAtomic:  c.MaxDestRdAtomic,
+		MinRNRTimer:      c.MinRNRTimer,
+		PortNum:          c.PortNum,
+		Timeout:          c.Timeout,
+		RetryCnt:         c.RetryCnt,
+		RNRRetry:         c.RNRRetry,
+		AltPortNum:       c.AltPortNum,
+		AltTimeout:       c.AltTimeout,
+		RateLimit:        c.RateLimit,
+	}
+}
+
+// SAPathRec returns what both structs have.
+func (c *UserPathRec) SAPathRec() SAPathRec {
+	return SAPathRec{
+		DGID:                   c.DGID,
+		SGID:                   c.SGID,
+		DLID:                   c.DLID,
+		SLID:                   c.SLID,
+		RawTraffic:             int32(c.RawTraffic),
+		FlowLabel:              c.FlowLabel,
+		Reversible:             int32(c.Reversible),
+		MTU:                    uint8(c.MTU),
+		PKey:                   c.PKey,
+		HopLimit:               c.HopLimit,
+		TrafficClass:           c.TrafficClass,
+		NumbPath:               c.NumbPath,
+		SL:                     c.SL,
+		MTUSelector:            c.MTUSelector,
+		RateSelector:           c.RateSelector,
+		Rate:                   c.Rate,
+		PacketLifeTimeSelector: c.PacketLifeTimeSelector,
+		PacketLifeTime:         c.PacketLifeTime,
+		Preference:             c.Preference,
+	}
+}
+
+// QPAttr returns what both structs have.
+func (c *UverbsQPAttr) QPAttr() QPAttr {
+	return QPAttr{
+		QPState:          c.QPState,
+		CurQPState:       c.CurQPState,
+		PathMTU:          c.PathMTU,
+		PathMigState:     c.PathMigState,
+		QKey:             c.QKey,
+		RQPSN:            c.RQPSN,
+		SQPSN:            c.SQPSN,
+		DestQPNum:        c.DestQPNum,
+		QPAccessFlags:    c.QPAccessFlags,
+		AHAttr:           c.AHAttr,
+		AltAHAttr:        c.AltAHAttr,
+		Cap:              c.Cap,
+		PKeyIndex:        c.PKeyIndex,
+		AltPKeyIndex:     c.AltPKeyIndex,
+		EnSqdAsyncNotify: c.EnSqdAsyncNotify,
+		SQDraining:       c.SQDraining,
+		MaxRdAtomic:      c.MaxRdAtomic,
+		MaxDestRdAtomic:  c.MaxDestRdAtomic,
+		MinRNRTimer:      c.MinRNRTimer,
+		PortNum:          c.PortNum,
+		Timeout:          c.Timeout,
+		RetryCnt:         c.RetryCnt,
+		RNRRetry:         c.RNRRetry,
+		AltPortNum:       c.AltPortNum,
+		AltTimeout:       c.AltTimeout,
+	}
+}
+
+// PortAttr returns what both structs have.
+func (c *UverbsQueryPortResp) PortAttr() PortAttr {
+	return PortAttr{
+		PortCapFlags:  c.PortCapFlags,
+		MaxMsgSz:      c.MaxMsgSz,
+		BadPKeyCntr:   c.BadPKeyCntr,
+		QKeyViolCntr:  c.QKeyViolCntr,
+		GIDTblLen:     int32(c.GIDTblLen),
+		PKeyTblLen:    c.PKeyTblLen,
+		LID:           c.LID,
+		SMLID:         c.SMLID,
+		State:         uint32(c.State),
+		MaxMTU:        uint32(c.MaxMTU),
+		ActiveMTU:     uint32(c.ActiveMTU),
+		LMC:           c.LMC,
+		MaxVLNum:      c.MaxVLNum,
+		SMSL:          c.SMSL,
+		SubnetTimeout: c.SubnetTimeout,
+		InitTypeReply: c.InitTypeReply,
+		ActiveWidth:   c.ActiveWidth,
+		ActiveSpeed:   c.ActiveSpeed,
+		PhysState:     c.PhysState,
+		LinkLayer:     c.LinkLayer,
+		Flags:         c.Flags,
+	}
+}
+
+// QPAttr returns what both structs have.
+func (c *UverbsQueryQPResp) QPAttr() QPAttr {
+	return QPAttr{
+		Cap:             c.Cap,
+		QKey:            c.QKey,
+		RQPSN:           c.RQPSN,
+		SQPSN:           c.SQPSN,
+		DestQPNum:       c.DestQPNum,
+		QPAccessFlags:   c.QPAccessFlags,
+		PKeyIndex:       c.PKeyIndex,
+		AltPKeyIndex:    c.AltPKeyIndex,
+		QPState:         uint32(c.QPState),
+		CurQPState:      uint32(c.CurQPState),
+		PathMTU:         uint32(c.PathMTU),
+		PathMigState:    uint32(c.PathMigState),
+		SQDraining:      c.SQDraining,
+		MaxRdAtomic:     c.MaxRdAtomic,
+		MaxDestRdAtomic: c.MaxDestRdAtomic,
+		MinRNRTimer:     c.MinRNRTimer,
+		PortNum:         c.PortNum,
+		Timeout:         c.Timeout,
+		RetryCnt:        c.RetryCnt,
+		RNRRetry:        c.RNRRetry,
+		AltPortNum:      c.AltPortNum,
+		AltTimeout:      c.AltTimeout,
+	}
+}

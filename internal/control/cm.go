@@ -34,8 +34,7 @@ type CM interface {
 	Establish(id Handle) error
 	Disconnect(id Handle) error
 	Notify(id Handle, event uint32) error
-	CreateQP(id, pd Handle, attr *abi.QPInitAttrEx) (Handle, error)
-	CreateQPEx(id Handle, attr *abi.QPInitAttrEx) (Handle, error)
+	CreateQP(id, pd Handle, attr *abi.QPInitAttrEx) (Handle, error) // or rdma_create_qp_ex, with a CompMask
 	InitQPAttr(id Handle, attr *abi.QPAttr) (mask uint32, err error)
 	Old() bool
 	SetOption(id Handle, level, name int, value []byte) error
@@ -52,28 +51,25 @@ type CM interface {
 	ChannelFD(ch Handle) int
 	// SetChannel notes that the kernel has moved an ID to a channel already.
 	SetChannel(id, ch Handle)
-	// ForgetQP notes that the QP of CreateQP or CreateQPEx is destroyed.
+	// ForgetQP notes that the QP of CreateQP is destroyed.
 	ForgetQP(id Handle)
-	// HasQP reports whether the ID has such a QP.
-	HasQP(id Handle) bool
-	// Verbs returns the context of the ID's device, 0 before it has one.
-	Verbs(id Handle) Handle
-	// Port returns the device's port.
-	Port(id Handle) uint8
-	// PKey returns the partition key.
-	PKey(id Handle) uint16
-	// GIDs returns the local and the peer's GID.
-	GIDs(id Handle) (local, peer abi.GID)
-	// Src returns the local address.
-	Src(id Handle) sockaddr.Addr
-	// Dst returns the peer's address.
-	Dst(id Handle) sockaddr.Addr
+	// State returns what is known of an ID.
+	State(id Handle) CMState
 	// Paths returns a copy of the path records.
 	Paths(id Handle) []abi.SAPathRec
-	// Transport returns the enum ibv_transport_type of the ID's device, 0 before it has one.
-	Transport(id Handle) int32
 	// GAIText describes a code of GetAddrInfo.
 	GAIText(code int) string
+}
+
+// CMState has the public fields of a struct rdma_cm_id.
+type CMState struct {
+	Verbs      Handle // the context of the device, 0 before the ID has one
+	Transport  int32  // enum ibv_transport_type of the device, 0 before the ID has one
+	Port       uint8
+	PKey       uint16
+	SGID, DGID abi.GID
+	Src, Dst   sockaddr.Addr
+	HasQP      bool // of CreateQP
 }
 
 // CMEvent is a copy of an event of rdma_cm.

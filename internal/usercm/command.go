@@ -5,49 +5,6 @@ import (
 	"syscall"
 )
 
-// Command is the number of a command. C: RDMA_USER_CM_CMD_*.
-type Command uint32
-
-// Commands that exist since Linux 3.12, and WriteCMEvent.
-const (
-	CmdCreateID     Command = 0
-	CmdDestroyID    Command = 1
-	CmdResolveRoute Command = 4
-	CmdQueryRoute   Command = 5
-	CmdConnect      Command = 6
-	CmdListen       Command = 7
-	CmdAccept       Command = 8
-	CmdReject       Command = 9
-	CmdDisconnect   Command = 10
-	CmdInitQPAttr   Command = 11
-	CmdGetEvent     Command = 12
-	CmdSetOption    Command = 14
-	CmdNotify       Command = 15
-	CmdLeaveMcast   Command = 17
-	CmdMigrateID    Command = 18
-	CmdQuery        Command = 19
-	CmdBind         Command = 20
-	CmdResolveAddr  Command = 21
-	CmdJoinMcast    Command = 22
-	CmdWriteCMEvent Command = 24
-)
-
-var commandNames = map[Command]string{
-	CmdCreateID: "CREATE_ID", CmdDestroyID: "DESTROY_ID", CmdResolveRoute: "RESOLVE_ROUTE",
-	CmdQueryRoute: "QUERY_ROUTE", CmdConnect: "CONNECT", CmdListen: "LISTEN", CmdAccept: "ACCEPT",
-	CmdReject: "REJECT", CmdDisconnect: "DISCONNECT", CmdInitQPAttr: "INIT_QP_ATTR", CmdGetEvent: "GET_EVENT",
-	CmdSetOption: "SET_OPTION", CmdNotify: "NOTIFY", CmdLeaveMcast: "LEAVE_MCAST", CmdMigrateID: "MIGRATE_ID",
-	CmdQuery: "QUERY", CmdBind: "BIND", CmdResolveAddr: "RESOLVE_ADDR", CmdJoinMcast: "JOIN_MCAST",
-	CmdWriteCMEvent: "WRITE_CM_EVENT",
-}
-
-func (c Command) String() string {
-	if s, ok := commandNames[c]; ok {
-		return s
-	}
-	return fmt.Sprintf("Command(%d)", uint32(c))
-}
-
 // ReplyError reports a reply that no kernel sends. It wraps EPROTO.
 type ReplyError struct {
 	Command   Command

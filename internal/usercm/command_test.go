@@ -33,49 +33,51 @@ func TestCommands(t *testing.T) {
 		write       func(w Writer) error
 	}{
 		{CmdCreateID, 0, 24, 4, -1, func(w Writer) error {
-			q, n := CreateID{UID: 1, PS: 2, QPType: 3}, uint32(0)
+			q, n := abi.UCMCreateID{UID: 1, PS: 2, QPType: 3}, uint32(0)
 			return Ask(w, CmdCreateID, &q, &q.Response, &n)
 		}},
 		{CmdDestroyID, 1, 16, 4, 8, func(w Writer) error {
-			q, n := Query{ID: id}, uint32(0)
+			q, n := abi.UCMQuery{ID: id}, uint32(0)
 			return Ask(w, CmdDestroyID, &q, &q.Response, &n)
 		}},
-		{CmdResolveRoute, 4, 8, 0, 0, func(w Writer) error { return Tell(w, CmdResolveRoute, &IDArg{ID: id}) }},
-		{CmdConnect, 6, 288, 0, 272, func(w Writer) error { return Tell(w, CmdConnect, &Connect{ID: id}) }},
-		{CmdListen, 7, 8, 0, 0, func(w Writer) error { return Tell(w, CmdListen, &IDArg{ID: id}) }},
-		{CmdAccept, 8, 296, 0, 280, func(w Writer) error { return Tell(w, CmdAccept, &Accept{ID: id}) }},
-		{CmdReject, 9, 264, 0, 0, func(w Writer) error { return Tell(w, CmdReject, &Reject{ID: id}) }},
+		{CmdResolveRoute, 4, 8, 0, 0, func(w Writer) error { return Tell(w, CmdResolveRoute, &abi.UCMIDArg{ID: id}) }},
+		{CmdConnect, 6, 288, 0, 272, func(w Writer) error { return Tell(w, CmdConnect, &abi.UCMConnect{ID: id}) }},
+		{CmdListen, 7, 8, 0, 0, func(w Writer) error { return Tell(w, CmdListen, &abi.UCMIDArg{ID: id}) }},
+		{CmdAccept, 8, 296, 0, 280, func(w Writer) error { return Tell(w, CmdAccept, &abi.UCMAccept{ID: id}) }},
+		{CmdReject, 9, 264, 0, 0, func(w Writer) error { return Tell(w, CmdReject, &abi.UCMReject{ID: id}) }},
 		{CmdDisconnect, 10, 4, 0, 0, func(w Writer) error { n := uint32(id); return Tell(w, CmdDisconnect, &n) }},
 		{CmdInitQPAttr, 11, 16, 144, 8, func(w Writer) error {
-			q, r := Query{ID: id}, QPAttr{}
+			q, r := abi.UCMQuery{ID: id}, abi.UverbsQPAttr{}
 			return Ask(w, CmdInitQPAttr, &q, &q.Response, &r)
 		}},
 		{CmdGetEvent, 12, 8, 336, -1, func(w Writer) error {
-			q, r := GetEvent{}, Event{}
+			q, r := abi.UCMGetEvent{}, abi.UCMEventResp{}
 			return Ask(w, CmdGetEvent, &q, &q.Response, &r)
 		}},
 		{CmdSetOption, 14, 24, 0, 8, func(w Writer) error {
-			q := SetOption{ID: id}
-			return Give(w, CmdSetOption, &q, &q.Value, []byte{7})
+			q := abi.UCMSetOption{ID: id}
+			return Give(w, CmdSetOption, &q, &q.Optval, []byte{7})
 		}},
-		{CmdNotify, 15, 8, 0, 0, func(w Writer) error { return Tell(w, CmdNotify, &IDArg{ID: id}) }},
+		{CmdNotify, 15, 8, 0, 0, func(w Writer) error { return Tell(w, CmdNotify, &abi.UCMIDArg{ID: id}) }},
 		{CmdMigrateID, 18, 16, 4, 8, func(w Writer) error { _, err := Migrate(w, id, 3); return err }},
 		{CmdQueryRoute, 5, 16, 208, 8, func(w Writer) error {
-			q, r := Query{ID: id}, RouteResp{}
+			q, r := abi.UCMQuery{ID: id}, abi.UCMQueryRouteResp{}
 			return Ask(w, CmdQueryRoute, &q, &q.Response, &r)
 		}},
 		{CmdQuery, 19, 16, 280, 8, func(w Writer) error {
-			q, r := Query{ID: id, Arg: QueryAddr}, AddrResp{}
+			q, r := abi.UCMQuery{ID: id, Arg: QueryAddr}, abi.UCMQueryAddrResp{}
 			return Ask(w, CmdQuery, &q, &q.Response, &r)
 		}},
-		{CmdBind, 20, 136, 0, 0, func(w Writer) error { return Tell(w, CmdBind, &Bind{ID: id}) }},
-		{CmdResolveAddr, 21, 272, 0, 0, func(w Writer) error { return Tell(w, CmdResolveAddr, &ResolveAddr{ID: id}) }},
+		{CmdBind, 20, 136, 0, 0, func(w Writer) error { return Tell(w, CmdBind, &abi.UCMBind{ID: id}) }},
+		{CmdResolveAddr, 21, 272, 0, 0, func(w Writer) error {
+			return Tell(w, CmdResolveAddr, &abi.UCMResolveAddr{ID: id})
+		}},
 		{CmdJoinMcast, 22, 152, 4, 16, func(w Writer) error {
-			q, n := JoinMcast{ID: id}, uint32(0)
+			q, n := abi.UCMJoinMcast{ID: id}, uint32(0)
 			return Ask(w, CmdJoinMcast, &q, &q.Response, &n)
 		}},
 		{CmdWriteCMEvent, 24, 320, 0, 0, func(w Writer) error {
-			return Tell(w, CmdWriteCMEvent, &WriteCMEvent{ID: id})
+			return Tell(w, CmdWriteCMEvent, &abi.UCMWriteCMEvent{ID: id})
 		}},
 	} {
 		var got []byte
@@ -106,7 +108,7 @@ func TestCommands(t *testing.T) {
 
 // TestAddresses: what the kernel writes and reads is where the command says.
 func TestAddresses(t *testing.T) {
-	q, n := CreateID{}, uint32(0)
+	q, n := abi.UCMCreateID{}, uint32(0)
 	err := Ask(kernel(func(command, resp []byte) (int, error) {
 		if at := binary.NativeEndian.Uint64(command[16:]); at != addressOf(resp) {
 			t.Errorf("the command has %#x, the response is at %#x", at, addressOf(resp))
@@ -119,13 +121,13 @@ func TestAddresses(t *testing.T) {
 	}
 
 	value := []byte{1, 2, 3, 4}
-	o := SetOption{Len: 4}
+	o := abi.UCMSetOption{Optlen: 4}
 	if err := Give(kernel(func(command, _ []byte) (int, error) {
 		if at := binary.NativeEndian.Uint64(command[8:]); at != addressOf(value) {
 			t.Errorf("the command has %#x, the value is at %#x", at, addressOf(value))
 		}
 		return len(command), nil
-	}), CmdSetOption, &o, &o.Value, value); err != nil {
+	}), CmdSetOption, &o, &o.Optval, value); err != nil {
 		t.Error(err)
 	}
 }
@@ -133,7 +135,7 @@ func TestAddresses(t *testing.T) {
 // TestWrite: a command that a signal has interrupted is written again, one that was cut is an error, and a failed
 // command leaves the response alone.
 func TestWrite(t *testing.T) {
-	tell := func(k kernel) error { return Tell(k, CmdListen, &IDArg{}) }
+	tell := func(k kernel) error { return Tell(k, CmdListen, &abi.UCMIDArg{}) }
 	calls := 0
 	err := tell(func(command, _ []byte) (int, error) {
 		if calls++; calls < 3 {
@@ -151,7 +153,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%d bytes of 16 taken: %v", n, err)
 		}
 	}
-	q, n := Query{}, uint32(5)
+	q, n := abi.UCMQuery{}, uint32(5)
 	err = Ask(kernel(func(_, resp []byte) (int, error) {
 		binary.NativeEndian.PutUint32(resp, 9)
 		return -1, syscall.ENOENT
@@ -163,7 +165,7 @@ func TestWrite(t *testing.T) {
 
 // TestLeftOut: a field that the kernel does not write keeps its value.
 func TestLeftOut(t *testing.T) {
-	q, r := Query{}, AddrResp{DeviceIndex: 1 << 31}
+	q, r := abi.UCMQuery{}, abi.UCMQueryAddrResp{DeviceIndex: 1 << 31}
 	err := Ask(kernel(func(command, resp []byte) (int, error) {
 		clear(resp[:272])
 		return len(command), nil
@@ -175,33 +177,34 @@ func TestLeftOut(t *testing.T) {
 
 // TestEventParam reads the three kinds of an event's parameter where the kernel has them.
 func TestEventParam(t *testing.T) {
-	var e Event
+	var e abi.UCMEventResp
 	for i := range e.Param {
 		e.Param[i] = byte(i)
 	}
 	at := func(i int) uint32 { return binary.NativeEndian.Uint32(e.Param[i:]) }
-	c := e.Conn()
-	if c.QPNum != at(0) || c.QKey != at(4) || c.Private[0] != 8 || c.PrivateLen != e.Param[264] ||
+	c := Conn(&e)
+	if c.QPNum != at(0) || c.QKey != at(4) || c.PrivateData[0] != 8 || c.PrivateDataLen != e.Param[264] ||
 		c.ResponderResources != e.Param[266] || c.InitiatorDepth != e.Param[267] || c.RNRRetryCount != e.Param[270] {
 		t.Errorf("%+v", c)
 	}
-	u := e.UD()
+	u := UD(&e)
 	if u.QPNum != at(0) || u.QKey != at(4) || u.AHAttr.GRH.DGID != abi.GID(e.Param[8:24]) ||
-		u.AHAttr.GRH.FlowLabel != at(24) || u.AHAttr.PortNum != e.Param[38] || u.Private[0] != 40 ||
-		u.PrivateLen != e.Param[296] {
+		u.AHAttr.GRH.FlowLabel != at(24) || u.AHAttr.PortNum != e.Param[38] || u.PrivateData[0] != 40 ||
+		u.PrivateDataLen != e.Param[296] {
 		t.Errorf("%+v", u)
 	}
-	w := WriteCMEvent{}
-	w.SetArg(e.Arg())
-	if e.Arg() != binary.NativeEndian.Uint64(e.Param[:]) || [8]byte(w.Param[:8]) != [8]byte(e.Param[:8]) {
-		t.Errorf("%#x", e.Arg())
+	w := abi.UCMWriteCMEvent{}
+	SetArg(&w, Arg(&e))
+	if Arg(&e) != binary.NativeEndian.Uint64(e.Param[:]) || [8]byte(w.Param[:8]) != [8]byte(e.Param[:8]) {
+		t.Errorf("%#x", Arg(&e))
 	}
 }
 
 // TestQPAttr: each attribute arrives in its place.
 func TestQPAttr(t *testing.T) {
-	a := QPAttr{Mask: 1, State: 2, CurState: 3, PathMTU: 4, PathMigState: 5, QKey: 6, RQPSN: 7, SQPSN: 8, DestQPNum: 9,
-		Access: 10, AH: abi.AHAttr{DLID: 11}, AltAH: abi.AHAttr{DLID: 12}, Cap: abi.QPCap{MaxSendWR: 13}, PKeyIndex: 14,
+	a := abi.UverbsQPAttr{QPAttrMask: 1, QPState: 2, CurQPState: 3, PathMTU: 4, PathMigState: 5, QKey: 6,
+		RQPSN: 7, SQPSN: 8, DestQPNum: 9, QPAccessFlags: 10, AHAttr: abi.AHAttr{DLID: 11},
+		AltAHAttr: abi.AHAttr{DLID: 12}, Cap: abi.QPCap{MaxSendWR: 13}, PKeyIndex: 14,
 		AltPKeyIndex: 15, EnSqdAsyncNotify: 16, SQDraining: 17, MaxRdAtomic: 18, MaxDestRdAtomic: 19, MinRNRTimer: 20,
 		PortNum: 21, Timeout: 22, RetryCnt: 23, RNRRetry: 24, AltPortNum: 25, AltTimeout: 26}
 	want := abi.QPAttr{QPState: 2, CurQPState: 3, PathMTU: 4, PathMigState: 5, QKey: 6, RQPSN: 7, SQPSN: 8,
@@ -209,7 +212,7 @@ func TestQPAttr(t *testing.T) {
 		Cap:       abi.QPCap{MaxSendWR: 13},
 		PKeyIndex: 14, AltPKeyIndex: 15, EnSqdAsyncNotify: 16, SQDraining: 17, MaxRdAtomic: 18, MaxDestRdAtomic: 19,
 		MinRNRTimer: 20, PortNum: 21, Timeout: 22, RetryCnt: 23, RNRRetry: 24, AltPortNum: 25, AltTimeout: 26}
-	if got := a.ToC(); got != want {
+	if got := a.QPAttr(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"structs"
 	"unsafe"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
@@ -51,44 +52,13 @@ func Give[Q any](w Writer, c Command, q *Q, at *uint64, b []byte) error {
 }
 
 // Conn returns the event's parameter of a connection.
-func (e *Event) Conn() (p ConnParam) {
+func Conn(e *abi.UCMEventResp) (p abi.UCMConnParam) {
 	copy(bytes(&p), e.Param[:])
 	return p
 }
 
 // UD returns the event's parameter of datagrams, or of a multicast group.
-func (e *Event) UD() (p UDParam) {
+func UD(e *abi.UCMEventResp) (p abi.UCMUDParam) {
 	copy(bytes(&p), e.Param[:])
 	return p
 }
-
-// Sizes and offsets of rdma/rdma_user_cm.h.
-var (
-	_ [8]byte   = [unsafe.Offsetof(message[uint64]{}.body)]byte{}
-	_ [24]byte  = [unsafe.Sizeof(CreateID{})]byte{}
-	_ [16]byte  = [unsafe.Sizeof(Query{})]byte{}
-	_ [280]byte = [unsafe.Sizeof(AddrResp{})]byte{}
-	_ [440]byte = [unsafe.Sizeof(PathResp{})]byte{}
-	_ [64]byte  = [unsafe.Sizeof(PathRec{})]byte{}
-	_ [208]byte = [unsafe.Sizeof(RouteResp{})]byte{}
-	_ [196]byte = [unsafe.Offsetof(RouteResp{}.Port)]byte{}
-	_ [136]byte = [unsafe.Sizeof(Bind{})]byte{}
-	_ [272]byte = [unsafe.Sizeof(ResolveAddr{})]byte{}
-	_ [272]byte = [unsafe.Sizeof(ConnParam{})]byte{}
-	_ [304]byte = [unsafe.Sizeof(UDParam{})]byte{}
-	_ [288]byte = [unsafe.Sizeof(Connect{})]byte{}
-	_ [296]byte = [unsafe.Sizeof(Accept{})]byte{}
-	_ [264]byte = [unsafe.Sizeof(Reject{})]byte{}
-	_ [24]byte  = [unsafe.Sizeof(SetOption{})]byte{}
-	_ [152]byte = [unsafe.Sizeof(JoinMcast{})]byte{}
-	_ [336]byte = [unsafe.Sizeof(Event{})]byte{}
-	_ [320]byte = [unsafe.Sizeof(WriteCMEvent{})]byte{}
-	_ [144]byte = [unsafe.Sizeof(QPAttr{})]byte{}
-
-	_ [272]byte = [unsafe.Offsetof(Connect{}.ID)]byte{}
-	_ [280]byte = [unsafe.Offsetof(Accept{}.ID)]byte{}
-	_ [20]byte  = [unsafe.Offsetof(Event{}.Param)]byte{}
-	_ [16]byte  = [unsafe.Offsetof(WriteCMEvent{}.Param)]byte{}
-	_ [16]byte  = [unsafe.Offsetof(AddrResp{}.Src)]byte{}
-	_ [104]byte = [unsafe.Offsetof(QPAttr{}.Cap)]byte{}
-)

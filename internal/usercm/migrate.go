@@ -3,12 +3,14 @@ package usercm
 import (
 	"errors"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // Migrate moves the kernel's ID to the file w, from the one with descriptor from. It returns how many events of the ID
 // the program has got through that file.
 func Migrate(w Writer, id uint32, from int) (reported uint32, err error) {
-	q := Query{ID: id, Arg: uint32(from)}
+	q := abi.UCMQuery{ID: id, Arg: uint32(from)}
 	err = Ask(w, CmdMigrateID, &q, &q.Response, &reported)
 	return reported, err
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // used finds the names of C constants in the module's sources.
-var used = regexp.MustCompile(`\b(?:IBV|MLX5DV|RDMA|RAI)_\w+`)
+var used = regexp.MustCompile(`\b(?:IBV|MLX5DV|MLX5|RDMA|RAI)_\w+`)
 
 // values returns the constants that testdata/abi knows, of the newest release.
 func (g *generator) values() (map[string]int64, error) {
 	values := map[string]int64{}
-	for _, file := range []string{"consts", "rdmacm-consts", "ofed-consts"} {
+	for _, file := range []string{"consts", "rdmacm-consts", "ofed-consts", "uapi-consts"} {
 		var known map[string]map[string]int64
 		if err := readJSON(filepath.Join(g.data, file+".json"), &known); err != nil {
 			return nil, err
@@ -57,7 +57,8 @@ func (g *generator) constants(root string, values map[string]int64) (string, err
 		return nil
 	})
 	var b strings.Builder
-	b.WriteString("// Constants of the headers of rdma-core v65, and of MLNX_OFED 4.9 (EXP).\nconst (\n")
+	b.WriteString("// Constants of the headers of rdma-core v65, with the kernel's (MLX5), and of MLNX_OFED 4.9 " +
+		"(EXP).\nconst (\n")
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if v := values[name]; v < 256 {
 			fmt.Fprintf(&b, "%s = %d\n", name, v)

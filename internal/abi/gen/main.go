@@ -40,6 +40,9 @@ func generate(root string) (map[string][]byte, error) {
 			return nil, fmt.Errorf("structs.txt: %s: %w", e.c, err)
 		}
 	}
+	if err := g.conversions(entries); err != nil {
+		return nil, err
+	}
 	values, err := g.values()
 	if err != nil {
 		return nil, err
@@ -86,6 +89,9 @@ type entry struct {
 	names    map[string]string
 	ignored  []string
 	comments map[string]string
+	spans    map[string]string // the last of the fields that one of Go has
+	to       string            // the struct that it is converted to
+	decls    [][2]string       // names and types in Go
 }
 
 // parse reads lines of a C name, a Go name and what is special. Indented lines go on.
@@ -100,7 +106,7 @@ func parse(text string) (entries []*entry, err error) {
 				return nil, fmt.Errorf("structs.txt: %q has no Go name", strings.TrimSpace(line))
 			}
 			entries = append(entries, &entry{c: words[0], name: words[1], types: map[string]string{},
-				names: map[string]string{}, comments: map[string]string{}})
+				names: map[string]string{}, comments: map[string]string{}, spans: map[string]string{}})
 			words = words[2:]
 		} else if len(entries) == 0 {
 			return nil, fmt.Errorf("structs.txt begins with an indented line")
@@ -121,7 +127,7 @@ func parse(text string) (entries []*entry, err error) {
 	return entries, nil
 }
 
-// word is "part", "tail=field", "-field", or field[*][:type][=Name].
+// word is "part", "tail=field", "to=Name", "-field", or field[..last][*][:type][=Name].
 func (e *entry) word(w string) {
 	if w == "part" {
 		e.part = true
@@ -131,12 +137,20 @@ func (e *entry) word(w string) {
 		e.tail = field
 		return
 	}
+	if name, ok := strings.CutPrefix(w, "to="); ok {
+		e.to = name
+		return
+	}
 	if field, ok := strings.CutPrefix(w, "-"); ok {
 		e.ignored = append(e.ignored, field)
 		return
 	}
 	w, name, named := strings.Cut(w, "=")
 	w, typ, typed := strings.Cut(w, ":")
+	w, last, spans := strings.Cut(w, "..")
+	if spans {
+		e.spans[w] = last
+	}
 	if field, ok := strings.CutSuffix(w, "*"); ok {
 		w, typ, typed = field, "uintptr", true
 	}
@@ -175,12 +189,17 @@ var sources = []source{
 	{"ibv_exp_", "ofed-v4.9", "infiniband/verbs_exp.h, MLNX_OFED 4.9"},
 	{"ibv_path_", "rdmacm-v65", "infiniband/sa.h, rdma-core v65"},
 	{"ibv_sa_", "rdmacm-v65", "infiniband/sa.h, rdma-core v65"},
+	{"rdma_ucm_", "uapi-v65", "rdma/rdma_user_cm.h, rdma-core v65"},
 	{"rdma_", "rdmacm-v65", "rdma/rdma_cma.h, rdma-core v65"},
 	{"sockaddr_", "rdmacm-v65", "infiniband/ib.h, rdma-core v65"},
 	{"ibv_", "layout-v65", "infiniband/verbs.h, rdma-core v65"},
 	{"mlx5dv_", "layout-v65", "infiniband/mlx5dv.h, rdma-core v65"},
-	{"mlx5_ib_", "layout-v65", "rdma/mlx5_user_ioctl_verbs.h, rdma-core v65"},
-	{"ib_uverbs_", "layout-v65", "rdma/ib_user_ioctl_verbs.h, rdma-core v65"},
+	{"mlx5_ib_uapi_", "layout-v65", "rdma/mlx5_user_ioctl_verbs.h, rdma-core v65"},
+	{"mlx5_ib_", "uapi-v65", "rdma/mlx5-abi.h, rdma-core v65"},
+	{"ib_uverbs_flow_action_", "layout-v65", "rdma/ib_user_ioctl_verbs.h, rdma-core v65"},
+	{"ib_uverbs_query_port_resp_ex", "uapi-v65", "rdma/ib_user_ioctl_verbs.h, rdma-core v65"},
+	{"ib_uverbs_", "uapi-v65", "rdma/ib_user_verbs.h, rdma-core v65"},
+	{"ib_user_", "uapi-v65", "rdma/ib_user_sa.h, rdma-core v65"},
 	{"efadv_", "layout-v65", "infiniband/efadv.h, rdma-core v65"},
 }
 
@@ -199,12 +218,13 @@ func (g *generator) add(e *entry) error {
 	if c == nil {
 		return fmt.Errorf("%s.json lacks it", src.file)
 	}
-	for _, named := range [][]string{slices.Collect(maps.Keys(e.types)), slices.Collect(maps.Keys(e.names)), e.ignored,
-		slices.Collect(maps.Keys(e.comments))} {
-		for _, f := range named {
-			if _, ok := c.Fields[f]; !ok {
-				return fmt.Errorf("it has no field %s", f)
-			}
+	named := slices.Clone(e.ignored)
+	for _, m := range []map[string]string{e.types, e.names, e.comments, e.spans} {
+		named = slices.AppendSeq(named, maps.Keys(m))
+	}
+	for _, f := range slices.AppendSeq(named, maps.Values(e.spans)) {
+		if _, ok := c.Fields[f]; !ok {
+			return fmt.Errorf("it has no field %s", f)
 		}
 	}
 	start, end, what := 0, c.Size, "struct "+e.c
@@ -234,7 +254,34 @@ func (g *generator) add(e *entry) error {
 		}
 	}
 	if e.tail == "" {
-		g.mirrors[src.file] = append(g.mirrors[src.file], e.mirror())
+		g.mirrors[src.file] = append(g.mirrors[src.file], e.mirror(c))
+	}
+	return nil
+}
+
+// conversions writes the methods that convert structs to others, whose fields have the same names.
+func (g *generator) conversions(entries []*entry) error {
+	for _, e := range entries {
+		if e.to == "" {
+			continue
+		}
+		i := slices.IndexFunc(entries, func(o *entry) bool { return o.name == e.to })
+		if i < 0 {
+			return fmt.Errorf("structs.txt: %s: there is no %s", e.c, e.to)
+		}
+		fmt.Fprintf(&g.structs, "// %[2]s returns what both structs have.\nfunc (c *%[1]s) %[2]s() %[2]s {\n"+
+			"return %[2]s{\n", e.name, e.to)
+		for _, from := range e.decls {
+			for _, to := range entries[i].decls {
+				switch {
+				case from == to:
+					fmt.Fprintf(&g.structs, "%[1]s: c.%[1]s,\n", to[0])
+				case from[0] == to[0]:
+					fmt.Fprintf(&g.structs, "%[1]s: %[2]s(c.%[1]s),\n", to[0], to[1])
+				}
+			}
+		}
+		g.structs.WriteString("}\n}\n\n")
 	}
 	return nil
 }
@@ -275,6 +322,11 @@ func (e *entry) fields(c *cStruct, prefix string, start, end int) (names []strin
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(c.Fields[a][0]-c.Fields[b][0], strings.Compare(a, b))
 	})
+	for first, last := range e.spans {
+		if i, n := slices.Index(names, first), slices.Index(names, last); i >= 0 && i < n {
+			names = slices.Delete(names, i+1, n+1)
+		}
+	}
 	return names
 }
 
@@ -289,6 +341,9 @@ func (e *entry) body(c *cStruct, prefix string, start, end int) (body string, al
 	}
 	for _, name := range e.fields(c, prefix, start, end) {
 		f := c.Fields[name]
+		if last, spans := e.spans[name]; spans {
+			f[1] = c.Fields[last][0] + c.Fields[last][1] - f[0]
+		}
 		if f[0] < at {
 			return "", 0, fmt.Errorf("%s lies on another field: choose one, and write -name for the other", name)
 		}
@@ -309,6 +364,9 @@ func (e *entry) body(c *cStruct, prefix string, start, end int) (body string, al
 		}
 		align = max(align, a)
 		fmt.Fprintf(&b, "%s %s", e.goName(name), typ)
+		if prefix == "" {
+			e.decls = append(e.decls, [2]string{e.goName(name), typ})
+		}
 		if c := e.comments[name]; c != "" {
 			fmt.Fprintf(&b, " // %s", c)
 		}
@@ -336,7 +394,15 @@ func alignment(typ string) int {
 }
 
 // mirror is the entry as package abi's tests have it.
-func (e *entry) mirror() string {
+func (e *entry) mirror(c *cStruct) string {
+	ignored := slices.Clone(e.ignored)
+	for _, first := range slices.Sorted(maps.Keys(e.spans)) {
+		for _, f := range slices.Sorted(maps.Keys(c.Fields)) {
+			if at := c.Fields[f][0]; at >= c.Fields[first][0] && at <= c.Fields[e.spans[first]][0] {
+				ignored = append(ignored, f)
+			}
+		}
+	}
 	var renamed []string
 	for _, f := range slices.Sorted(maps.Keys(e.names)) {
 		if name := e.names[f]; !strings.EqualFold(strings.ReplaceAll(f, "_", ""), name) {
@@ -350,8 +416,8 @@ func (e *entry) mirror() string {
 	if len(renamed) > 0 {
 		row += ", renamed: map[string]string{" + strings.Join(renamed, ", ") + "}"
 	}
-	if len(e.ignored) > 0 {
-		row += fmt.Sprintf(", ignored: %#v", e.ignored)
+	if len(ignored) > 0 {
+		row += fmt.Sprintf(", ignored: %#v", ignored)
 	}
 	return row + "},\n"
 }

@@ -11,7 +11,7 @@ var (
 		"esp fa fd fs ft fw gid grh guid hca hw ib ic icm icv id iova iv kek lag lid lmc mac " +
 		"mr mtu mw ns odp ooo pd pdn ph ps psn qp qpg qpn rc rdma rnr rq rqn rss rwq sg sge " +
 		"sgid sib sid sl slid sm spi sq sqn srq srqn sw td tfc tir tirn tisn tm tos tph ts " +
-		"tso ttl uar uc ud vl vlan wc wq wqe wr xrc xrcd")
+		"tso ttl uar uc ud uid va vl vlan wc wq wqe wr xrc xrcd")
 	words = map[string]string{"bfregs": "BFRegs", "dbrec": "DBRec", "deks": "DEKs", "devx": "DevX", "fds": "FDs",
 		"hwclock": "HWClock", "klms": "KLMs", "lkey": "LKey", "oflags": "OFlags", "pkey": "PKey", "qkey": "QKey",
 		"qpts": "QPTs", "rkey": "RKey", "tclass": "TClass", "wrs": "WRs"}

@@ -24,7 +24,7 @@ func (l Lib) SwapCQ(cq, buf uintptr, entries, size uint32) error {
 	c := cmem.At[abi.CQ](cq)
 	runtime.LockOSThread() // for bind.Explain
 	defer runtime.UnlockOSThread()
-	own := &uverbs.MLX5Ring{Buf: uint64(buf), EntrySize: uint16(size)}
+	own := &abi.MLX5IBResizeCQ{BufAddr: uint64(buf), CQESize: uint16(size)}
 	return bind.Explain(c.Context, file(c.Context).ResizeCQ(c.Handle, entries-1, uverbs.Bytes(own)))
 }
 
@@ -34,11 +34,9 @@ func (l Lib) SwapCQ(cq, buf uintptr, entries, size uint32) error {
 func (l Lib) NoInlineHeaders(ctx uintptr) (bool, error) {
 	const (
 		attr           = 1 << 12 // C: MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX
-		size           = 72      // C: struct mlx5_ib_alloc_ucontext_resp, up to dump_fill_mkey
-		ethMinInline   = 46      // its offset there
 		inlineModeNone = 1       // C: MLX5_USER_INLINE_MODE_NONE
 	)
-	resp := new([size]byte)
-	err := uverbs.DriverContext(file(ctx), attr, resp[:])
-	return err == nil && resp[ethMinInline] == inlineModeNone, err
+	resp := new(abi.MLX5IBAllocUcontextResp)
+	err := uverbs.DriverContext(file(ctx), attr, uverbs.Bytes(resp))
+	return err == nil && resp.EthMinInline == inlineModeNone, err
 }

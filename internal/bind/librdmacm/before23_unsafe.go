@@ -33,8 +33,8 @@ func kernelID(id uintptr) (number uint32, ok bool, err error) {
 		mutex = 48
 	}
 	number = *cmem.At[uint32](id + unsafe.Offsetof(privateID{}.Mutex) + mutex)
-	var route usercm.RouteResp
-	q := usercm.Query{ID: number}
+	var route abi.UCMQueryRouteResp
+	q := abi.UCMQuery{ID: number}
 	switch usercm.Ask(fileOf(id), usercm.CmdQueryRoute, &q, &q.Response, &route) {
 	case nil:
 	case syscall.EACCES:
@@ -44,8 +44,8 @@ func kernelID(id uintptr) (number uint32, ok bool, err error) {
 	}
 	const ipv4 = 16 // a struct sockaddr_in: family, port and address
 	a := &cmem.At[abi.RDMACMID](id).Route.Addr
-	return number, bytes.Equal(route.Src[:ipv4], a.SrcStorage[:ipv4]) &&
-		bytes.Equal(route.Dst[:ipv4], a.DstStorage[:ipv4]), nil
+	return number, bytes.Equal(route.SrcAddr[:ipv4], a.SrcStorage[:ipv4]) &&
+		bytes.Equal(route.DstAddr[:ipv4], a.DstStorage[:ipv4]), nil
 }
 
 // initQPAttr is rdma_init_qp_attr.
@@ -54,12 +54,12 @@ func initQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, known bool, err erro
 	if !ok {
 		return 0, false, err
 	}
-	q, a := usercm.Query{ID: number, Arg: attr.QPState}, usercm.QPAttr{}
+	q, a := abi.UCMQuery{ID: number, Arg: attr.QPState}, abi.UverbsQPAttr{}
 	if err := usercm.Ask(fileOf(id), usercm.CmdInitQPAttr, &q, &q.Response, &a); err != nil {
 		return 0, true, err
 	}
-	*attr = a.ToC()
-	return a.Mask, true, nil
+	*attr = a.QPAttr()
+	return a.QPAttrMask, true, nil
 }
 
 // establish is rdma_establish: the command ACCEPT without parameters.
@@ -68,7 +68,7 @@ func establish(id uintptr) (known bool, err error) {
 	if !ok {
 		return false, err
 	}
-	return true, usercm.Tell(fileOf(id), usercm.CmdAccept, &usercm.Accept{ID: number})
+	return true, usercm.Tell(fileOf(id), usercm.CmdAccept, &abi.UCMAccept{ID: number})
 }
 
 // fileOf returns the file of an ID's channel.

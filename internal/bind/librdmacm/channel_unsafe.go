@@ -67,8 +67,8 @@ func (l Lib) GetEvent(ch uintptr, do func(*control.CMEvent)) error {
 // QP, back into that event. Before v21 the library reports an error. v21 and v22 have told the peer already that the QP
 // is ready; then Response returns true.
 func (l Lib) Response(ev *control.CMEvent) (established bool) {
-	switch {
-	case ev.UD || l.HasQP(ev.ID) || !l.Old(), l.Transport(ev.ID) == abi.IBV_TRANSPORT_IWARP: // which has no such event
+	switch s := l.State(ev.ID); {
+	case ev.UD || s.HasQP || !l.Old(), s.Transport == abi.IBV_TRANSPORT_IWARP: // which has no such event
 		return false
 	case ev.Event == abi.RDMA_CM_EVENT_CONNECT_ERROR && pardon(ev.ID):
 		ev.Status = 0

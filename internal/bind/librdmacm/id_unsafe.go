@@ -7,6 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
@@ -33,7 +34,7 @@ func (l Lib) Connect(id uintptr, p abi.RDMAConnParam, data []byte) error {
 // int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 // If the library is Old, no event of the ID may be read meanwhile.
 func (l Lib) Accept(id uintptr, p abi.RDMAConnParam, data []byte) error {
-	if !l.HasQP(id) && l.Old() {
+	if !l.State(id).HasQP && l.Old() {
 		// Before v21 it brings up the QP of the ID or fails, unless that is one for datagrams.
 		typ := &cmem.At[abi.RDMACMID](id).QPType
 		defer func(is uint32) { *typ = is }(*typ)
@@ -79,25 +80,20 @@ func (l Lib) Establish(id uintptr) error {
 }
 
 // int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
-// It returns the struct ibv_qp.
-func (l Lib) CreateQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
-	if err := l.write(channelOf(id), "rdma_create_qp", id, pd, uintptr(unsafe.Pointer(attr))); err != nil {
-		return 0, err
-	}
-	return cmem.At[abi.RDMACMID](id).QP, nil
-}
-
 // int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr);
 // It returns the struct ibv_qp.
-func (l Lib) CreateQPEx(id uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
-	if err := l.write(channelOf(id), "rdma_create_qp_ex", id, uintptr(unsafe.Pointer(attr))); err != nil {
+func (l Lib) CreateQP(id, pd uintptr, attr *abi.QPInitAttrEx) (_ uintptr, err error) {
+	if attr.CompMask == 0 {
+		err = l.write(channelOf(id), "rdma_create_qp", id, pd, uintptr(unsafe.Pointer(attr)))
+	} else {
+		attr.CompMask, attr.PD = attr.CompMask|abi.IBV_QP_INIT_ATTR_PD, pd
+		err = l.write(channelOf(id), "rdma_create_qp_ex", id, uintptr(unsafe.Pointer(attr)))
+	}
+	if err != nil {
 		return 0, err
 	}
 	return cmem.At[abi.RDMACMID](id).QP, nil
 }
-
-// HasQP reports whether the ID has a QP of CreateQP or CreateQPEx.
-func (l Lib) HasQP(id uintptr) bool { return cmem.At[abi.RDMACMID](id).QP != 0 }
 
 // ForgetQP does what rdma_destroy_qp does after ibv_destroy_qp, for an ID whose CQs are not librdmacm's.
 func (l Lib) ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
@@ -154,40 +150,20 @@ func (l Lib) GetDevices() (list uintptr, handles []uintptr, err error) {
 	return list, cmem.Clone[uintptr](list, int(*n)), nil
 }
 
-// The functions below read the public fields of struct rdma_cm_id.
-
-// Verbs returns the struct ibv_context, 0 before the ID has a device.
-func (l Lib) Verbs(id uintptr) uintptr { return cmem.At[abi.RDMACMID](id).Verbs }
-
-// Port returns the device's port.
-func (l Lib) Port(id uintptr) uint8 { return cmem.At[abi.RDMACMID](id).PortNum }
-
-// PKey returns the partition key.
-func (l Lib) PKey(id uintptr) uint16 { return cmem.At[abi.RDMACMID](id).Route.Addr.Addr.PKey.Get() }
-
-// GIDs returns the local and the peer's GID.
-func (l Lib) GIDs(id uintptr) (local, peer abi.GID) {
-	a := &cmem.At[abi.RDMACMID](id).Route.Addr.Addr
-	return a.SGID, a.DGID
+// State reads the public fields of a struct rdma_cm_id.
+func (l Lib) State(id uintptr) control.CMState {
+	c := cmem.At[abi.RDMACMID](id)
+	a := &c.Route.Addr
+	s := control.CMState{Verbs: c.Verbs, Port: c.PortNum, PKey: a.Addr.PKey.Get(), SGID: a.Addr.SGID,
+		DGID: a.Addr.DGID, Src: a.SrcStorage, Dst: a.DstStorage, HasQP: c.QP != 0}
+	if c.Verbs != 0 {
+		s.Transport = int32(cmem.At[abi.Device](cmem.At[abi.Context](c.Verbs).Device).TransportType)
+	}
+	return s
 }
-
-// Src returns the local address.
-func (l Lib) Src(id uintptr) sockaddr.Addr { return cmem.At[abi.RDMACMID](id).Route.Addr.SrcStorage }
-
-// Dst returns the peer's address.
-func (l Lib) Dst(id uintptr) sockaddr.Addr { return cmem.At[abi.RDMACMID](id).Route.Addr.DstStorage }
 
 // Paths returns a copy of the path records.
 func (l Lib) Paths(id uintptr) []abi.SAPathRec {
 	r := &cmem.At[abi.RDMACMID](id).Route
 	return cmem.Clone[abi.SAPathRec](r.PathRec, int(r.NumPaths))
-}
-
-// Transport returns the enum ibv_transport_type of the device, 0 before the ID has one.
-func (l Lib) Transport(id uintptr) int32 {
-	ctx := l.Verbs(id)
-	if ctx == 0 {
-		return 0
-	}
-	return int32(cmem.At[abi.Device](cmem.At[abi.Context](ctx).Device).TransportType)
 }

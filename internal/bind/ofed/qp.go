@@ -75,15 +75,7 @@ func (i dci) create(pd uintptr, init *abi.QPInitAttrEx) (uintptr, error) {
 // modify asks for what the kernel of MLNX_OFED 4 demands of a DCI: a key in INIT, which work requests override, an
 // address in RTR, no PSN in RTS.
 func (i dci) modify(qp uintptr, a *abi.QPAttr, mask uint32) error {
-	e := &abi.ExpQPAttr{
-		QPState: a.QPState, CurQPState: a.CurQPState, PathMTU: a.PathMTU, PathMigState: a.PathMigState,
-		QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPNum: a.DestQPNum, QPAccessFlags: a.QPAccessFlags,
-		Cap: a.Cap, AHAttr: a.AHAttr, AltAHAttr: a.AltAHAttr, PKeyIndex: a.PKeyIndex, AltPKeyIndex: a.AltPKeyIndex,
-		EnSqdAsyncNotify: a.EnSqdAsyncNotify, MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic,
-		MinRNRTimer: a.MinRNRTimer, PortNum: a.PortNum, Timeout: a.Timeout, RetryCnt: a.RetryCnt,
-		RNRRetry: a.RNRRetry, AltPortNum: a.AltPortNum, AltTimeout: a.AltTimeout,
-	}
-	m := uint64(mask)
+	e, m := a.ExpQPAttr(), uint64(mask)
 	if mask&abi.IBV_QP_STATE != 0 {
 		switch a.QPState {
 		case abi.IBV_QPS_INIT:
@@ -97,7 +89,7 @@ func (i dci) modify(qp uintptr, a *abi.QPAttr, mask uint32) error {
 			m &^= abi.IBV_QP_SQ_PSN
 		}
 	}
-	return i.v.modifyQP(i.ctx, qp, e, m)
+	return i.v.modifyQP(i.ctx, qp, &e, m)
 }
 
 // dct is a DCT. C creates one at once, with all attributes, as a struct ibv_exp_dct. Here it is created by the step

@@ -47,7 +47,7 @@ func sourcePort(flow uint32) uint16 {
 // CreateAH makes an address handle. RoCE needs the kernel, which knows the peer's MAC address.
 func (p *pd) CreateAH(a *abi.AHAttr) (handle, error) {
 	c, ask := p.c, queries{p.c}
-	if a.PortNum < 1 || uint16(a.PortNum) > c.info.ports {
+	if a.PortNum < 1 || uint16(a.PortNum) > c.info.NumPorts {
 		return 0, syscall.EINVAL
 	}
 	var port abi.PortAttr
@@ -92,16 +92,16 @@ func (p *pd) CreateAH(a *abi.AHAttr) (handle, error) {
 
 // resolve asks the kernel for the peer's MAC address.
 func (n *ah) resolve(pd uint32, a *abi.AHAttr) error {
-	if n.c.info.supportsUHW&uhwCreateAH == 0 { // before Linux 4.10
+	if n.c.info.CmdsSuppUhw&abi.MLX5_USER_CMDS_SUPP_UHW_CREATE_AH == 0 { // before Linux 4.10
 		return syscall.EOPNOTSUPP
 	}
-	resp := new(createAHResp)
+	resp := new(abi.MLX5IBCreateAHResp)
 	var err error
 	if n.kernel, err = n.c.file.CreateAH(uint64(n.handle), pd, a, uverbs.Driver{Out: uverbs.Bytes(resp)}); err != nil {
 		return err
 	}
 	n.inUse = true
-	copy(n.av[avMAC:], resp.mac[:])
+	copy(n.av[avMAC:], resp.Dmac[:])
 	return nil
 }
 

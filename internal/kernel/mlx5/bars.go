@@ -47,13 +47,13 @@ var errNoUARs = fmt.Errorf("the kernel allocates no doorbell pages: %w", syscall
 // kernel that makes registers with the context: doorbells of CQs are flushed as those of QPs are.
 func (b *bars) start(c *context) (err error) {
 	b.c = c
-	if c.info.totalBFRegs != 0 {
+	if c.info.TotBFRegs != 0 {
 		b.static = make(map[int]*bar)
 		b.common, err = b.page(0)
 		return err
 	}
 	err = syscall.EOPNOTSUPP
-	if c.info.bfRegSize != 0 && !noBlueFlame() {
+	if c.info.BFRegSize != 0 && !noBlueFlame() {
 		b.common, err = b.alloc(uarBF)
 	}
 	switch {
@@ -141,7 +141,7 @@ func mapOffset(cmd, i int) int64 {
 
 // take returns a register that no other QP rings; if apart, outside of the common page.
 func (b *bars) take(apart bool) (*register, error) {
-	size := int(b.c.info.bfRegSize)
+	size := int(b.c.info.BFRegSize)
 	if size == 0 {
 		return nil, syscall.EOPNOTSUPP
 	}
@@ -166,8 +166,8 @@ func (b *bars) another() (*bar, error) {
 	if b.static == nil {
 		return b.alloc(uarBF)
 	}
-	perPage := int(b.c.info.uarsPerPage) * regsPerUAR
-	if b.wc >= int(b.c.info.dynBFRegs)/perPage {
+	perPage := int(b.c.info.NumUarsPerPage) * regsPerUAR
+	if b.wc >= int(b.c.info.NumDynBFRegs)/perPage {
 		return nil, syscall.ENOSPC
 	}
 	m, err := b.mapPage(mapAllocWC, b.wc)
@@ -184,7 +184,7 @@ func (b *bars) regsPerPage(p *bar) int { return len(p.mem) / uarSize * regsPerUA
 func (b *bars) slot(p *bar, slot int) *register {
 	p.taken[slot] = true
 	return &register{bar: p, slot: slot, number: p.page*uint32(b.regsPerPage(p)) + uint32(slot),
-		offset: slot/regsPerUAR*uarSize + regOffset + slot%regsPerUAR*int(b.c.info.bfRegSize)}
+		offset: slot/regsPerUAR*uarSize + regOffset + slot%regsPerUAR*int(b.c.info.BFRegSize)}
 }
 
 // give undoes take.
@@ -201,10 +201,10 @@ func (b *bars) shared(number uint32) (*register, error) {
 		return &register{bar: b.common, slot: -1, offset: regOffset}, nil
 	}
 	i := &b.c.info
-	perPage := int(i.uarsPerPage)
-	if uint64(number) >= uint64(i.totalBFRegs)/regsPerUAR*namesPerUAR {
+	perPage := int(i.NumUarsPerPage)
+	if uint64(number) >= uint64(i.TotBFRegs)/regsPerUAR*namesPerUAR {
 		return nil, &uverbs.ReplyError{Command: "create_qp", Field: "bfreg_index", Got: uint64(number),
-			Want: fmt.Sprintf("one of %d registers", i.totalBFRegs)}
+			Want: fmt.Sprintf("one of %d registers", i.TotBFRegs)}
 	}
 	uar, k := int(number)/namesPerUAR, int(number)%namesPerUAR
 	b.mu.Lock()
@@ -213,7 +213,7 @@ func (b *bars) shared(number uint32) (*register, error) {
 	if err != nil {
 		return nil, err
 	}
-	offset := uar%perPage*uarSize + regOffset + k*int(i.bfRegSize)
+	offset := uar%perPage*uarSize + regOffset + k*int(i.BFRegSize)
 	return &register{bar: p, slot: -1, number: number, offset: offset}, nil
 }
 

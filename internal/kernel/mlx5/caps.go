@@ -44,9 +44,9 @@ func (c caps) get(at, width int) uint32 {
 func (c caps) has(at int) bool { return c.get(at, 1) != 0 }
 
 // queryDriver asks for the driver's part of the attributes. What the kernel does not answer is zero.
-func (c *context) queryDriver() (*deviceResp, error) {
-	d := new(deviceResp)
-	if c.info.supportsUHW&uhwDevice == 0 {
+func (c *context) queryDriver() (*abi.MLX5IBQueryDeviceResp, error) {
+	d := new(abi.MLX5IBQueryDeviceResp)
+	if c.info.CmdsSuppUhw&abi.MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE == 0 {
 		return d, nil
 	}
 	_, err := c.file.QueryDeviceEx(uverbs.Driver{Out: uverbs.Bytes(d)})

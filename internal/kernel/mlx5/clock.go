@@ -64,9 +64,9 @@ func (c queries) QueryRTValuesEx(o *abi.ValuesEx) error {
 
 // coreClock returns the device's clock: 8 bytes, big endian.
 func (c *context) coreClock() ([]byte, error) {
-	const hasClock = 1 << 0 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET
-	off := c.info.clockOffset % uint64(uverbs.PageSize())
-	if c.info.mask&hasClock == 0 || off%4 != 0 || off+8 > uint64(uverbs.PageSize()) {
+	off := c.info.HCACoreClockOffset % uint64(uverbs.PageSize())
+	if c.info.CompMask&abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_CORE_CLOCK_OFFSET == 0 || off%4 != 0 ||
+		off+8 > uint64(uverbs.PageSize()) {
 		return nil, syscall.EOPNOTSUPP
 	}
 	page, err := c.clockPage(&c.clocks.core, mapClock)
@@ -78,7 +78,7 @@ func (c *context) coreClock() ([]byte, error) {
 
 // clockInfo returns the page that relates ticks to time.
 func (c *context) clockInfo() (*abi.ClockPage, error) {
-	if c.info.clockVersion&clockVersion1 == 0 {
+	if c.info.ClockInfoVersions&clockVersion1 == 0 {
 		return nil, syscall.EINVAL
 	}
 	page, err := c.clockPage(&c.clocks.info, mapInfo)

@@ -12,7 +12,9 @@ import (
 )
 
 // OpenDevice opens a device, with DevX if the kernel has it.
-func (v *Verbs) OpenDevice(dev handle) (handle, error) { return v.open(dev, contextDevX, 0) }
+func (v *Verbs) OpenDevice(dev handle) (handle, error) {
+	return v.open(dev, abi.MLX5_IB_ALLOC_UCTX_DEVX, 0)
+}
 
 // OpensWithDevX returns true.
 func (r *Rings) OpensWithDevX() bool { return true }
@@ -20,10 +22,10 @@ func (r *Rings) OpensWithDevX() bool { return true }
 // OpenDevice opens a device with attributes.
 func (r *Rings) OpenDevice(dev handle, attr *abi.MLX5DVContextAttr) (handle, error) {
 	switch {
-	case attr.Flags&^contextDevX != 0 || attr.CompMask != 0:
+	case attr.Flags&^abi.MLX5_IB_ALLOC_UCTX_DEVX != 0 || attr.CompMask != 0:
 		return 0, syscall.EINVAL
 	case attr.Flags != 0:
-		return r.v.open(dev, contextDevX)
+		return r.v.open(dev, abi.MLX5_IB_ALLOC_UCTX_DEVX)
 	}
 	return r.v.OpenDevice(dev)
 }
@@ -38,10 +40,10 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, caps := range []uint64{lib4KUAR | libDynUAR, lib4KUAR} {
+	for _, caps := range []uint64{abi.MLX5_LIB_CAP_4K_UAR | abi.MLX5_LIB_CAP_DYN_UAR, abi.MLX5_LIB_CAP_4K_UAR} {
 		var c *context
-		if c, err = v.start(dev, d, getContext{totalBFRegs: regs.total, lowLatency: regs.lowLatency,
-			maxCQEVersion: cqeVersionV1, libCaps: caps}, flags); err == nil {
+		if c, err = v.start(dev, d, abi.MLX5IBAllocUcontextReq{TotalNumBFRegs: regs.total,
+			NumLowLatencyBFRegs: regs.lowLatency, MaxCQEVersion: cqeVersionV1, LibCaps: caps}, flags); err == nil {
 			c.handle = v.table.add(c)
 			return c.handle, nil
 		}
@@ -53,13 +55,13 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 }
 
 // start makes a context and maps its registers.
-func (v *Verbs) start(h handle, d *device, q getContext, flags []uint32) (*context, error) {
+func (v *Verbs) start(h handle, d *device, q abi.MLX5IBAllocUcontextReq, flags []uint32) (*context, error) {
 	f, err := v.openFile(v.root, d)
 	if err != nil {
 		return nil, err
 	}
 	c := v.newContext(h, d, f)
-	for _, q.flags = range flags {
+	for _, q.Flags = range flags {
 		if err = c.get(&q); err == nil {
 			break
 		}
@@ -95,10 +97,10 @@ func (v *Verbs) ImportDevice(cmdFD int) (handle, error) {
 			continue
 		}
 		c := v.newContext(h, d, f)
-		if c.core, err = f.QueryContext(attrQueryUCtx, uverbs.Bytes(&c.info)); err == nil {
+		if c.core, err = f.QueryContext(abi.MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, uverbs.Bytes(&c.info)); err == nil {
 			err = c.info.check()
 		}
-		if err == nil && c.info.totalBFRegs != 0 {
+		if err == nil && c.info.TotBFRegs != 0 {
 			err = syscall.EINVAL // as its registers are the other process's
 		}
 		if err == nil {
@@ -125,7 +127,7 @@ func (v *Verbs) newContext(h handle, d *device, f *uverbs.File) *context {
 }
 
 // get makes the kernel's context. A kernel refuses a request that is longer than its own, unless the rest is zero.
-func (c *context) get(q *getContext) (err error) {
+func (c *context) get(q *abi.MLX5IBAllocUcontextReq) (err error) {
 	for _, n := range []int{len(uverbs.Bytes(q)), getContextV1, getContextV0} {
 		c.info = contextInfo{}
 		c.core, err = c.file.GetContext(uverbs.Driver{In: uverbs.Bytes(q)[:n], Out: uverbs.Bytes(&c.info)})
@@ -144,28 +146,28 @@ func (i *contextInfo) check() error {
 		got       uint32
 		low, high uint32
 	}{
-		{"bf_reg_size", i.bfRegSize, 0, 2048},
-		{"tot_bfregs", i.totalBFRegs, 0, mostUARs * regsPerUAR},
-		{"max_sq_desc_sz", uint32(i.maxSQDesc), 64, 1 << 15},
-		{"max_rq_desc_sz", uint32(i.maxRQDesc), 16, 1 << 15},
-		{"max_send_wqebb", i.maxSendBlocks, 1, most},
-		{"max_recv_wr", i.maxRecvWR, 1, most},
-		{"max_srq_recv_wr", i.maxSRQWR, 0, most},
-		{"num_ports", uint32(i.ports), 1, 255},
-		{"cqe_version", uint32(i.cqeVersion), 0, cqeVersionV1},
-		{"num_uars_per_page", i.uarsPerPage, 0, 16},
-		{"num_dyn_bfregs", i.dynBFRegs, 0, most},
+		{"bf_reg_size", i.BFRegSize, 0, 2048},
+		{"tot_bfregs", i.TotBFRegs, 0, mostUARs * regsPerUAR},
+		{"max_sq_desc_sz", uint32(i.MaxSQDescSz), 64, 1 << 15},
+		{"max_rq_desc_sz", uint32(i.MaxRQDescSz), 16, 1 << 15},
+		{"max_send_wqebb", i.MaxSendWqebb, 1, most},
+		{"max_recv_wr", i.MaxRecvWR, 1, most},
+		{"max_srq_recv_wr", i.MaxSRQRecvWR, 0, most},
+		{"num_ports", uint32(i.NumPorts), 1, 255},
+		{"cqe_version", uint32(i.CQEVersion), 0, cqeVersionV1},
+		{"num_uars_per_page", i.NumUarsPerPage, 0, 16},
+		{"num_dyn_bfregs", i.NumDynBFRegs, 0, most},
 	} {
 		if f.got < f.low || f.got > f.high {
 			return &uverbs.ReplyError{Command: "get_context", Field: f.name, Got: uint64(f.got),
 				Want: fmt.Sprintf("%d to %d", f.low, f.high)}
 		}
 	}
-	if n := i.bfRegSize; n&(n-1) != 0 {
+	if n := i.BFRegSize; n&(n-1) != 0 {
 		return &uverbs.ReplyError{Command: "get_context", Field: "bf_reg_size", Got: uint64(n), Want: "a power of two"}
 	}
-	if i.logUARSize == 0 || i.uarsPerPage == 0 { // a kernel whose UARs are of its own page size
-		i.uarsPerPage = 1
+	if i.LogUARSize == 0 || i.NumUarsPerPage == 0 { // a kernel whose UARs are of its own page size
+		i.NumUarsPerPage = 1
 	}
 	return nil
 }
@@ -201,7 +203,7 @@ func (c *context) Unwatch() { c.file.Explain(nil) }
 
 // userIndex returns an index for a new QP or SRQ. Completions name them by their numbers, so it need not be unique.
 func (c *context) userIndex() uint32 {
-	if c.info.cqeVersion == 0 {
+	if c.info.CQEVersion == 0 {
 		return noUserIndex
 	}
 	return c.lastUIdx.Add(1) % noUserIndex

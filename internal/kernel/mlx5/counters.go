@@ -2,7 +2,6 @@ package mlx5
 
 import (
 	"runtime"
-	"structs"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -10,14 +9,6 @@ import (
 )
 
 const objectCounters = 15 // C: UVERBS_OBJECT_COUNTERS
-
-// flowCounters is struct mlx5_ib_create_flow with one element.
-type flowCounters struct {
-	_           structs.HostLayout
-	elements, _ uint32
-	points      uint64
-	n, _        uint32
-}
 
 // CreateCounters makes counters, which count nothing yet.
 func (c steering) CreateCounters() (*counters, error) {
@@ -40,7 +31,7 @@ func (n *counters) AttachCountersPointFlow(a *abi.CounterAttachAttr, rule handle
 	if n.rules > 0 {
 		return syscall.EBUSY
 	}
-	n.points = append(n.points, counterPoint{kind: a.CounterDesc, index: a.Index})
+	n.points = append(n.points, abi.MLX5IBFlowCountersDesc{Description: a.CounterDesc, Index: a.Index})
 	return nil
 }
 
@@ -61,7 +52,8 @@ func (n *counters) count(create func(uverbs.Driver) error) error {
 		}
 		points := uverbs.BytesOf(n.points)
 		defer runtime.KeepAlive(points)
-		d.In = uverbs.Bytes(&flowCounters{elements: 1, points: uverbs.Address(points), n: uint32(len(n.points))})
+		d.In = append(uverbs.Bytes(&abi.MLX5IBCreateFlow{NcountersData: 1}), uverbs.Bytes(&abi.MLX5IBFlowCountersData{
+			CountersData: uverbs.Address(points), Ncounters: uint32(len(n.points))})...)
 	}
 	if err := create(d); err != nil {
 		return err

@@ -66,22 +66,22 @@ func (c *context) CreateCQ(cqe int, cookie uintptr, ch handle, vector int) (hand
 		CompVector: uint32(vector)})
 }
 
-func (q *cq) create(fd int, vector, flags uint32, d *createCQ) error {
+func (q *cq) create(fd int, vector, flags uint32, d *abi.MLX5IBCreateCQ) error {
 	c, entries := q.c, q.entries.Load()
-	d.buf, d.db = q.queue.ring.addr(), uint64(q.queue.record.addr())
+	d.BufAddr, d.DbAddr = q.queue.ring.addr(), uint64(q.queue.record.addr())
 	if p := c.bars.common; p.dynamic {
 		if p.page > 1<<16-1 { // this struct has 16 bits for it
 			return fmt.Errorf("doorbell page %#x has a number of more than 16 bits: %w", p.page, syscall.EOPNOTSUPP)
 		}
-		d.flags, d.uarPage = d.flags|cqUARPage, uint16(p.page)
+		d.Flags, d.UARPageIndex = d.Flags|abi.MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX, uint16(p.page)
 	}
-	resp := new(numberResp)
-	r, err := c.file.CreateCQ(&uverbs.CreateCQ{User: uint64(q.handle), CQE: entries - 1, Vector: vector,
-		Channel: int32(fd)}, flags, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+	resp := new(abi.MLX5IBNumberResp)
+	r, err := c.file.CreateCQ(&abi.UverbsCreateCQ{UserHandle: uint64(q.handle), CQE: entries - 1,
+		CompVector: vector, CompChannel: int32(fd)}, flags, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
 	if err != nil {
 		return err
 	}
-	q.kernel, q.number = r.Handle, resp.number
+	q.kernel, q.number = r.CQHandle, resp.Number
 	if err := deviceNumber24("create_cq", "cqn", q.number); err != nil {
 		_, _, e := c.file.DestroyCQ(q.kernel)
 		return c.undo(err, e)
@@ -95,11 +95,11 @@ func (c *context) CreateCQEx(a *abi.CQInitAttrEx) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	return c.createCQ(a, &createCQ{cqeSize: size})
+	return c.createCQ(a, &abi.MLX5IBCreateCQ{CQESize: size})
 }
 
 // createCQ makes a CQ. The caller has set what d has of mlx5.
-func (c *context) createCQ(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
+func (c *context) createCQ(a *abi.CQInitAttrEx, d *abi.MLX5IBCreateCQ) (handle, error) {
 	const masks = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS | abi.IBV_CQ_INIT_ATTR_MASK_PD
 	if a.CompMask&^masks != 0 {
 		return 0, syscall.EINVAL
@@ -129,7 +129,7 @@ func (c *context) createCQ(a *abi.CQInitAttrEx, d *createCQ) (handle, error) {
 	if a.CompVector >= c.core.CompVectors {
 		return 0, syscall.EINVAL
 	}
-	q := &cq{ringed: of(c), cookie: a.CQContext, size: d.cqeSize}
+	q := &cq{ringed: of(c), cookie: a.CQContext, size: d.CQESize}
 	if q.queue, err = c.memory.queue(int(entries) * int(q.size)); err != nil {
 		return 0, err
 	}
@@ -158,18 +158,19 @@ func (c *context) DVCreateCQ(a *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (han
 	if err != nil || dv.CompMask&^masks != 0 || size != 64 && size != 128 {
 		return 0, syscall.EINVAL
 	}
-	d := &createCQ{cqeSize: size}
+	d := &abi.MLX5IBCreateCQ{CQESize: size}
 	if dv.CompMask&abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE != 0 {
-		if own.compressMax == 0 || own.compressForms&uint32(dv.CQECompResFormat) == 0 {
+		if own.CQECompCaps.MaxNum == 0 || own.CQECompCaps.SupportedFormat&uint32(dv.CQECompResFormat) == 0 {
 			return 0, syscall.EINVAL
 		}
-		d.compressed, d.compFormat = 1, dv.CQECompResFormat
+		d.CQECompEn, d.CQECompResFormat = 1, dv.CQECompResFormat
 	}
 	if dv.CompMask&abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS != 0 {
-		if dv.Flags&^abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD != 0 || own.flags&devicePad128 == 0 || size != 128 {
+		if dv.Flags&^abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD != 0 ||
+			own.Flags&abi.MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD == 0 || size != 128 {
 			return 0, syscall.EINVAL
 		}
-		d.flags = cqPad128
+		d.Flags = abi.MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD
 	}
 	return c.createCQ(a, d)
 }
@@ -200,7 +201,7 @@ func (q *cq) InitCQ() (*abi.MLX5DVCQ, error) {
 
 // SwapCQ makes the device use another ring for a CQ. It is the caller's.
 func (q *cq) SwapCQ(buf uintptr, entries, size uint32) error {
-	d := &uverbs.MLX5Ring{Buf: uint64(buf), EntrySize: uint16(size)}
+	d := &abi.MLX5IBResizeCQ{BufAddr: uint64(buf), CQESize: uint16(size)}
 	if err := q.c.file.ResizeCQ(q.kernel, entries-1, uverbs.Bytes(d)); err != nil {
 		return err
 	}

@@ -3,17 +3,18 @@ package mlx5
 import (
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
 // AllocPD makes a protection domain.
 func (c *context) AllocPD() (*pd, error) {
-	resp := new(numberResp)
+	resp := new(abi.MLX5IBNumberResp)
 	n, err := c.file.AllocPD(uverbs.Driver{Out: uverbs.Bytes(resp)[:4]})
 	if err != nil {
 		return nil, err
 	}
-	return &pd{kernelObject: numbered(c, n), device: resp.number}, nil
+	return &pd{kernelObject: numbered(c, n), device: resp.Number}, nil
 }
 
 // DeallocPD ends a protection domain, or a parent domain.

@@ -7,15 +7,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-const (
-	vendorID = 0x15b3
-	hasECE   = 1 << 2 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE
-)
+const vendorID = 0x15b3
 
 // firstECE returns the options that a QP is made with: those of version 1, where there are any.
 func (c *context) firstECE() uint32 {
 	const version1 = 1 << 28
-	if c.info.mask&hasECE == 0 {
+	if c.info.CompMask&abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE == 0 {
 		return 0
 	}
 	return version1
@@ -46,7 +43,7 @@ func (q *qp) SetECE(o *abi.ECE) error {
 	switch {
 	case o.CompMask != 0 || o.VendorID != vendorID:
 		return syscall.EINVAL
-	case q.c.info.mask&hasECE == 0:
+	case q.c.info.CompMask&abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_ECE == 0:
 		return syscall.EOPNOTSUPP
 	}
 	q.ece.mu.Lock()
@@ -60,7 +57,7 @@ func (q *qp) ModifyQPRateLimit(a *abi.QPRateLimitAttr) error {
 	if a.CompMask != 0 || a.RateLimit == 0 && (a.MaxBurstSz != 0 || a.TypicalPktSz != 0) {
 		return syscall.EINVAL
 	}
-	d := &modifyQP{burst: a.MaxBurstSz, typicalPacket: a.TypicalPktSz}
-	return q.c.file.ModifyQPEx(&uverbs.ModifyQP{Handle: q.kernel, Mask: abi.IBV_QP_RATE_LIMIT}, a.RateLimit,
-		uverbs.Driver{In: uverbs.Bytes(d)})
+	d := &abi.MLX5IBModifyQP{Burst: a.MaxBurstSz, TypicalPktSz: a.TypicalPktSz}
+	return q.c.file.ModifyQPEx(&abi.UverbsModifyQP{QPHandle: q.kernel, AttrMask: abi.IBV_QP_RATE_LIMIT},
+		a.RateLimit, uverbs.Driver{In: uverbs.Bytes(d)})
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // envNumber reads a variable of the environment as atoi(3) does.
@@ -43,7 +45,7 @@ func cqeSize() (uint32, error) {
 // scatterFlag is scatterToCQE as a flag of createQP.
 func scatterFlag() uint32 {
 	if scatterToCQE() {
-		return qpScatterCQE
+		return abi.MLX5_QP_FLAG_SCATTER_CQE
 	}
 	return 0
 }

@@ -1,8 +1,6 @@
 package mlx5
 
 import (
-	"structs"
-
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
@@ -53,14 +51,6 @@ func (e *events) wait(command string, c *count, reported uint32) error {
 	return nil
 }
 
-// asyncDesc is struct ib_uverbs_async_event_desc of rdma/ib_user_verbs.h.
-type asyncDesc struct {
-	_         structs.HostLayout
-	element   uint64
-	eventType uint32
-	_         uint32
-}
-
 // xrcEvent marks the event of a QP that was opened by its number. C: IBV_XRC_QP_EVENT_FLAG.
 const xrcEvent = 0x80000000
 
@@ -100,15 +90,15 @@ func (c *context) GetAsyncEvent(ev *abi.AsyncEvent) error {
 	c.events.begin()
 	defer c.events.done()
 	for {
-		var d asyncDesc
+		var d abi.UverbsAsyncEventDesc
 		if err := uverbs.Read(c.core.AsyncFD, uverbs.Bytes(&d)); err != nil {
 			return err
 		}
-		ev.Element, ev.EventType = uintptr(d.element), d.eventType
-		if !element(d.eventType) {
+		ev.Element, ev.EventType = uintptr(d.Element), d.EventType
+		if !element(d.EventType) {
 			return nil
 		}
-		o, ok, err := c.found(command, d.element)
+		o, ok, err := c.found(command, d.Element)
 		if err != nil {
 			return err
 		}
@@ -117,7 +107,7 @@ func (c *context) GetAsyncEvent(ev *abi.AsyncEvent) error {
 		}
 		n, is := o.(counted)
 		if !is {
-			return notAnObject(command, d.element, "one that has events")
+			return notAnObject(command, d.Element, "one that has events")
 		}
 		c.events.note(n.asyncCount())
 		return nil

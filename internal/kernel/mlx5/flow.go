@@ -34,7 +34,7 @@ func (c steering) specs(b []byte, n uint8) (specs []byte, counts *counters, err 
 		if size < 6 || size > len(b) {
 			return bad(syscall.EINVAL)
 		}
-		spec := uverbs.FlowSpec{Type: typ}
+		spec := abi.UverbsFlowSpecHdr{Type: typ}
 		var rest []byte
 		f, known := filters[typ&^abi.IBV_FLOW_SPEC_INNER]
 		switch {
@@ -81,8 +81,8 @@ func (q *qp) CreateFlow(attr []byte) (*flow, error) {
 	}
 	f := &flow{kernelObject: newKernelObject(q.c), counts: counts}
 	create := func(d uverbs.Driver) (err error) {
-		f.number, err = q.c.file.CreateFlow(q.kernel, &uverbs.FlowAttr{Type: a.Type, Priority: a.Priority,
-			NumOfSpecs: a.NumOfSpecs, Port: a.Port, Flags: a.Flags}, specs, d)
+		f.number, err = q.c.file.CreateFlow(q.kernel, &abi.UverbsFlowAttr{Type: a.Type,
+			Priority: a.Priority, NumOfSpecs: a.NumOfSpecs, Port: a.Port, Flags: a.Flags}, specs, d)
 		return err
 	}
 	if counts != nil {

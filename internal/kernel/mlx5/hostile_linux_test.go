@@ -38,11 +38,12 @@ const (
 )
 
 func goodContext(static bool) contextInfo {
-	i := contextInfo{qpTableSize: 1 << 17, bfRegSize: 512, cacheLine: 64, maxSQDesc: 1024, maxRQDesc: 512,
-		maxSendBlocks: 32768, maxRecvWR: 32768, maxSRQWR: 32768, ports: 1, length: 72, cqeVersion: 1, supportsUHW: 3,
-		minInline: 1, logUARSize: 12, uarsPerPage: 1, mask: contextSQD2RTS | contextUpdateTag}
+	i := contextInfo{abi.MLX5IBAllocUcontextResp{QPTabSize: 1 << 17, BFRegSize: 512, CacheLineSize: 64,
+		MaxSQDescSz: 1024, MaxRQDescSz: 512, MaxSendWqebb: 32768, MaxRecvWR: 32768, MaxSRQRecvWR: 32768, NumPorts: 1,
+		ResponseLength: 72, CQEVersion: 1, CmdsSuppUhw: 3, EthMinInline: 1, LogUARSize: 12, NumUarsPerPage: 1,
+		CompMask: abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS | abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_MKEY_UPDATE_TAG}}
 	if static {
-		i.totalBFRegs, i.dynBFRegs = 16, 32
+		i.TotBFRegs, i.NumDynBFRegs = 16, 32
 	}
 	return i
 }
@@ -134,12 +135,12 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 		i := goodContext(k.static)
 		copy(b, uverbs.Bytes(&i))
 	case id == [2]uint16{4, 0} && attr == uhwOut:
-		r := createQPResp{bfreg: k.next % 16}
+		r := abi.MLX5IBCreateQPResp{BfregIndex: k.next % 16}
 		copy(b, uverbs.Bytes(&r))
 	case id == [2]uint16{0, 3} && attr == 0:
 		word(8)
 	case id == [2]uint16{} && number == 1<<31|26 && attr == uhwOut:
-		r := modifyQPResp{length: 16, dctn: k.next & 0xffff}
+		r := abi.MLX5IBModifyQPResp{ResponseLength: 16, Dctn: k.next & 0xffff}
 		copy(b, uverbs.Bytes(&r))
 	case id == [2]uint16{objectVAR, methodCreate} && attr == attr0+1:
 		off := uint64(k.next) << 12
@@ -158,18 +159,19 @@ func (k *fakeKernel) good(id [2]uint16, attr uint16, number uint64, entries uint
 	case id == [2]uint16{objectDevX, devxOther}, id[0] == objectObj:
 		goodDevX(id[1], k.next&0xffff, b)
 	case id == [2]uint16{} && number == 1<<31|1 && attr == uhwOut:
-		d := deviceResp{striding: [6]uint32{6, 13, 9, 16, 1 << abi.IBV_QPT_RAW_PACKET}}
+		var d abi.MLX5IBQueryDeviceResp
+		copy(uverbs.Bytes(&d.StridingRQCaps), uverbs.BytesOf([]uint32{6, 13, 9, 16, 1 << abi.IBV_QPT_RAW_PACKET}))
 		copy(b, uverbs.Bytes(&d))
 	case id == [2]uint16{} && number == 1<<31|1 && attr == 1:
-		e := uverbs.DeviceAttrEx{ResponseLength: 304}
+		e := abi.UverbsExQueryDeviceResp{ResponseLength: 304}
 		copy(b, uverbs.Bytes(&e))
 	case id == [2]uint16{0, 5} && attr == 3:
 		word(1)
 	case id == [2]uint16{0, 2}:
-		p := uverbs.PortAttr{GIDTableLen: 4, LinkLayer: abi.IBV_LINK_LAYER_ETHERNET, State: 4}
+		p := abi.UverbsQueryPortResp{GIDTblLen: 4, LinkLayer: abi.IBV_LINK_LAYER_ETHERNET, State: 4}
 		copy(b, uverbs.Bytes(&p))
 	case id == [2]uint16{} && number == 1 && attr == 1:
-		d := uverbs.DeviceAttr{MaxQP: 1000, MaxCQE: 1 << 22}
+		d := abi.UverbsQueryDeviceResp{MaxQP: 1000, MaxCQE: 1 << 22}
 		copy(b, uverbs.Bytes(&d))
 	case id[1] == 1: // no events
 	case len(b) >= 4:

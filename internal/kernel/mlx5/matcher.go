@@ -15,9 +15,6 @@ const (
 	objectFlowAction = 13
 	methodHeader     = driverNamespace
 	methodReformat   = driverNamespace + 1
-
-	flowMiss = 1 << 0 // C: MLX5_IB_ATTR_CREATE_FLOW_FLAGS_DEFAULT_MISS
-	flowDrop = 1 << 1
 )
 
 // CreateFlowMatcher makes a matcher with a mask.
@@ -77,9 +74,9 @@ func (r *ruleArgs) add(a *abi.MLX5DVFlowActionAttr) error {
 		o, err := get[obj](r.v, h)
 		return r.take(err, destination, func() (*context, uverbs.Arg) { return o.c, uverbs.Handle(attr0+3, o.number) })
 	case abi.MLX5DV_FLOW_ACTION_DEFAULT_MISS, abi.MLX5DV_FLOW_ACTION_DROP:
-		flag := uint32(flowDrop)
+		flag := uint32(abi.MLX5_IB_ATTR_CREATE_FLOW_FLAGS_DROP)
 		if a.Type == abi.MLX5DV_FLOW_ACTION_DEFAULT_MISS {
-			flag = flowMiss
+			flag = abi.MLX5_IB_ATTR_CREATE_FLOW_FLAGS_DEFAULT_MISS
 		}
 		return r.take(nil, destination, func() (*context, uverbs.Arg) { return r.c, uverbs.Uint32(attr0+9, flag) })
 	case abi.MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION:

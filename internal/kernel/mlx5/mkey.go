@@ -21,9 +21,6 @@ const (
 		abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE
 
 	bsfOctowords = 64 / 16 // of a signature, and of an encryption. C: struct mlx5_bsf, struct mlx5_crypto_bsf
-
-	contextSQD2RTS   = 1 << 3 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS
-	contextUpdateTag = 1 << 5 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_MKEY_UPDATE_TAG
 )
 
 // CreateMkey makes an indirect memory key, and the places where the device keeps the state of its signature.
@@ -39,7 +36,8 @@ func (r *Rings) CreateMkey(a *abi.MLX5DVMkeyInitAttr) (handle, control.Mkey, err
 	case a.MaxEntries > math.MaxUint16-3:
 		return 0, control.Mkey{}, syscall.EINVAL
 	case a.CreateFlags == 0, has(^uint32(knownMkeyFlags)),
-		has(abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG) && p.c.info.mask&contextUpdateTag == 0,
+		has(abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG) &&
+			p.c.info.CompMask&abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_MKEY_UPDATE_TAG == 0,
 		signed && p.c.queryCaps(capsGeneral).signatures().BlockProt == 0,
 		encrypts && p.c.queryCaps(capsGeneral).crypto(p.c).CryptoEngines == 0:
 		return 0, control.Mkey{}, syscall.EOPNOTSUPP

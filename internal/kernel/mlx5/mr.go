@@ -10,8 +10,8 @@ import (
 )
 
 // region returns a memory region that the kernel has made.
-func (p *pd) region(addr uintptr, length int, k *uverbs.MR) *mr {
-	return &mr{object: object{c: p.c}, number: k.Handle, pd: p.handle, addr: addr, length: length, lkey: k.LKey,
+func (p *pd) region(addr uintptr, length int, k *abi.UverbsMR) *mr {
+	return &mr{object: object{c: p.c}, number: k.MRHandle, pd: p.handle, addr: addr, length: length, lkey: k.LKey,
 		rkey: k.RKey}
 }
 
@@ -30,8 +30,8 @@ func (p *pd) RegMRIOVA2(addr uintptr, length int, iova uint64, access uint32) (*
 	if length < 0 && (addr != 0 || length != -1) { // the whole address space is 0 to the largest size_t
 		return nil, syscall.EINVAL
 	}
-	k, err := p.c.file.RegMR(&uverbs.RegMR{Start: uint64(addr), Length: uint64(length), HCAVA: iova, PD: p.number,
-		Access: p.c.access(access)})
+	k, err := p.c.file.RegMR(&abi.UverbsRegMR{Start: uint64(addr), Length: uint64(length), HCAVA: iova,
+		PDHandle: p.number, AccessFlags: p.c.access(access)})
 	return p.region(addr, length, k), err
 }
 
@@ -87,11 +87,10 @@ func (m *mr) UnimportMR() error { return nil }
 
 // AllocNullMR makes a memory region that swallows what is written to it, and reads as zeros.
 func (p *pd) AllocNullMR() (*mr, error) {
-	const hasKey = 1 << 1 // C: MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY
-	if p.c.info.mask&hasKey == 0 {
+	if p.c.info.CompMask&abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_DUMP_FILL_MKEY == 0 {
 		return nil, syscall.EOPNOTSUPP
 	}
-	return &mr{object: object{c: p.c}, null: true, pd: p.handle, length: -1, lkey: p.c.info.dumpFillKey}, nil
+	return &mr{object: object{c: p.c}, null: true, pd: p.handle, length: -1, lkey: p.c.info.DumpFillMkey}, nil
 }
 
 // Flags of ReregMR, and its codes. C: enum ibv_rereg_mr_flags, ibv_rereg_mr_err_code.
@@ -110,7 +109,7 @@ func (v *Verbs) ReregMR(h uintptr, flags uint32, domain handle, addr uintptr, le
 	if err != nil {
 		return reregBadInput, err
 	}
-	q := &uverbs.ReregMR{Handle: m.number, Flags: flags, Access: access}
+	q := &abi.UverbsReregMR{MRHandle: m.number, Flags: flags, AccessFlags: access}
 	switch {
 	case flags&^(reregTranslation|reregPD|reregAccess) != 0, access != 0 && flags&reregAccess == 0,
 		flags&reregTranslation != 0 && (length <= 0 || addr == 0), m.null:
@@ -123,7 +122,7 @@ func (v *Verbs) ReregMR(h uintptr, flags uint32, domain handle, addr uintptr, le
 		if err != nil {
 			return reregBadInput, err
 		}
-		q.PD = p.number
+		q.PDHandle = p.number
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,7 +1,6 @@
 package mlx5
 
 import (
-	"structs"
 	"sync"
 	"sync/atomic"
 
@@ -119,7 +118,7 @@ type own struct {
 	ordered bool     // data may come out of order
 	copies  bool     // it has to be told that it copies
 	drains  bool     // a wrong signature stops the send queue
-	numbers createQPResp
+	numbers abi.MLX5IBCreateQPResp
 }
 
 // qp is a queue pair.
@@ -215,14 +214,8 @@ type counters struct {
 	kernelObject
 
 	mu     sync.Mutex
-	points []counterPoint
-	rules  int // that use them
-}
-
-// counterPoint names the quantity that an index counts: struct mlx5_ib_flow_counters_desc.
-type counterPoint struct {
-	_           structs.HostLayout
-	kind, index uint32
+	points []abi.MLX5IBFlowCountersDesc // what each index counts
+	rules  int                          // that use them
 }
 
 // share is an element of the tree that divides the bandwidth.

@@ -15,7 +15,7 @@ func (q *qp) bonded() (caps, error) {
 	switch t := q.init.QPType; {
 	case g.get(ports, 4) <= 1:
 	case t == abi.IBV_QPT_RC, t == abi.IBV_QPT_UC, t == abi.IBV_QPT_UD, t == abi.IBV_QPT_RAW_PACKET,
-		t == abi.IBV_QPT_XRC_SEND, q.own.flags&qpDCI != 0:
+		t == abi.IBV_QPT_XRC_SEND, q.own.flags&abi.MLX5_QP_FLAG_TYPE_DCI != 0:
 		return g, nil
 	}
 	return nil, syscall.EOPNOTSUPP
@@ -39,7 +39,7 @@ func (q *qp) QueryQPLAGPort() (port, active uint8, err error) {
 	}
 	if q.init.QPType == abi.IBV_QPT_RAW_PACKET {
 		const size, at = 176, 0x84
-		out, e := q.query(queryTIS, q.own.numbers.tisn, size)
+		out, e := q.query(queryTIS, q.own.numbers.TISN, size)
 		port, err = uint8(out.get(at, 4)), e
 	} else {
 		out, e := q.query(queryQP, q.number, queryQPSize)
@@ -70,7 +70,7 @@ func (q *qp) ModifyQPLAGPort(port uint8) error {
 	switch {
 	case q.init.QPType == abi.IBV_QPT_RAW_PACKET:
 		const size, changed, at = 192, 0xbd, 0x104
-		return q.modify(modifyTIS, q.own.numbers.tisn, size, func(in []byte) {
+		return q.modify(modifyTIS, q.own.numbers.TISN, size, func(in []byte) {
 			setBits(in, changed, 1, 1)
 			setBits(in, at, 4, uint32(port))
 		})
@@ -117,7 +117,7 @@ const processorInOrder = runtime.GOARCH == "amd64" || runtime.GOARCH == "386"
 func (q *qp) inOrder() bool {
 	// C: qp_data_in_order of the capabilities, qpc.data_in_order, dctc.data_in_order.
 	const known, at, dctSize, dctAt = 0x62, 0x11a, 128, 0x9d
-	dct := q.own.flags&qpDCT != 0
+	dct := q.own.flags&abi.MLX5_QP_FLAG_TYPE_DCT != 0
 	if !dct && !q.isRTS() || !q.c.queryCaps(capsGeneral).has(known) {
 		return false
 	}

@@ -40,7 +40,7 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 		return 0, err
 	}
 	c := k.c
-	q := &qp{ringed: of(c), init: *a, own: o, reg: k.reg, opened: o.flags&qpDCT != 0}
+	q := &qp{ringed: of(c), init: *a, own: o, reg: k.reg, opened: o.flags&abi.MLX5_QP_FLAG_TYPE_DCT != 0}
 	if !q.opened {
 		if q.sizes, err = c.info.qpSizes(a, &o); err != nil {
 			return 0, err
@@ -76,16 +76,16 @@ func (q *qp) alloc() (err error) {
 // request has the arguments of create_qp.
 type request struct {
 	c *context
-	uverbs.CreateQP
+	abi.UverbsCreateQP
 	options uverbs.QPOptions
 	reg     *register
 }
 
 // queuesOf returns a request with what the QP uses.
 func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
-	k := &request{CreateQP: uverbs.CreateQP{Type: uint8(a.QPType)}}
+	k := &request{UverbsCreateQP: abi.UverbsCreateQP{QPType: uint8(a.QPType)}}
 	if a.SQSigAll != 0 {
-		k.SigAll = 1
+		k.SQSigAll = 1
 	}
 	if a.CompMask&abi.IBV_QP_INIT_ATTR_CREATE_FLAGS != 0 {
 		k.options.Flags = a.CreateFlags
@@ -103,14 +103,14 @@ func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
 		if err != nil {
 			return nil, err
 		}
-		k.c, k.PD, k.reg = p.c, p.number, p.reg
+		k.c, k.PDHandle, k.reg = p.c, p.number, p.reg
 	}
 	if !k.options.NoSend {
 		q, err := get[cq](v, a.SendCQ)
 		if err != nil {
 			return nil, err
 		}
-		if k.SendCQ = q.kernel; q.c != k.c {
+		if k.SendCQHandle = q.kernel; q.c != k.c {
 			return nil, syscall.EINVAL
 		}
 	}
@@ -119,7 +119,7 @@ func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k.RecvCQ = q.kernel; q.c != k.c {
+		if k.RecvCQHandle = q.kernel; q.c != k.c {
 			return nil, syscall.EINVAL
 		}
 	}
@@ -128,7 +128,7 @@ func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k.IsSRQ, k.SRQ = 1, s.kernel; s.c != k.c {
+		if k.IsSRQ, k.SRQHandle = 1, s.kernel; s.c != k.c {
 			return nil, syscall.EINVAL
 		}
 	}
@@ -138,17 +138,17 @@ func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
 func (q *qp) create(k *request) error {
 	c, s := q.c, &q.sizes
 	want := s.granted // the kernel repeats it
-	k.User = uint64(q.handle)
+	k.UserHandle = uint64(q.handle)
 	k.Cap = q.init.Cap
 	k.Cap.MaxSendSGE, k.Cap.MaxInlineData = want.MaxSendSGE, want.MaxInlineData
-	d := &createQP{buf: q.queue.ring.addr(), db: uint64(q.queue.record.addr()), sqBlocks: uint32(s.blocks),
-		rqCount: uint32(s.wqes), flags: q.own.flags, uidx: c.userIndex(), sqBuf: q.sends.addr(), ece: c.firstECE(),
-		streams: q.own.streams}
+	d := &abi.MLX5IBCreateQP{BufAddr: q.queue.ring.addr(), DbAddr: uint64(q.queue.record.addr()),
+		SQWQECount: uint32(s.blocks), RQWQECount: uint32(s.wqes), Flags: q.own.flags, Uidx: c.userIndex(),
+		SQBufAddr: q.sends.addr(), ECEOptions: c.firstECE(), DCIStreams: q.own.streams}
 	if s.stride > 0 {
-		d.rqShift = uint32(bits.TrailingZeros64(s.stride))
+		d.RQWQEShift = uint32(bits.TrailingZeros64(s.stride))
 	}
-	if q.own.flags&qpDCT != 0 {
-		d.buf, d.db, d.sqBuf, q.reg = 0, 0, q.own.key, nil
+	if q.own.flags&abi.MLX5_QP_FLAG_TYPE_DCT != 0 {
+		d.BufAddr, d.DbAddr, d.SQBufAddr, q.reg = 0, 0, q.own.key, nil
 	} else if q.reg == nil && c.bars.static == nil {
 		var err error
 		if q.reg, err = c.bars.shared(0); err != nil {
@@ -158,20 +158,20 @@ func (q *qp) create(k *request) error {
 	switch {
 	case q.reg == nil:
 	case q.reg.bar.dynamic:
-		d.flags, d.bfreg = d.flags|qpUARPage, q.reg.bar.page
+		d.Flags, d.BfregIndex = d.Flags|abi.MLX5_QP_FLAG_UAR_PAGE_INDEX, q.reg.bar.page
 	default:
-		d.flags, d.bfreg = d.flags|qpBFRegIndex, q.reg.number
+		d.Flags, d.BfregIndex = d.Flags|abi.MLX5_QP_FLAG_BFREG_INDEX, q.reg.number
 	}
-	resp := new(createQPResp)
-	r, err := c.file.CreateQP(&k.CreateQP, k.options, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+	resp := new(abi.MLX5IBCreateQPResp)
+	r, err := c.file.CreateQP(&k.UverbsCreateQP, k.options, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
 	if err != nil {
 		return err
 	}
-	q.kernel, q.number = r.Handle, r.Num
-	q.ece.granted(resp.ece)
-	err = deviceNumber24("create_qp", "qpn", r.Num)
+	q.kernel, q.number = r.QPHandle, r.QPN
+	q.ece.granted(resp.ECEOptions)
+	err = deviceNumber24("create_qp", "qpn", r.QPN)
 	if err == nil && q.reg == nil && !q.opened {
-		q.reg, err = c.bars.shared(resp.bfreg)
+		q.reg, err = c.bars.shared(resp.BfregIndex)
 	}
 	q.own.numbers = *resp
 	if err != nil {
@@ -218,7 +218,7 @@ func (q *qp) InitQP(mask uint64) (*abi.MLX5DVQP, error) {
 	}
 	o.BF.Reg = q.reg.addr()
 	if q.reg.bar != q.c.bars.common || q.reg.number != 0 {
-		o.BF.Size = q.c.info.bfRegSize / 2
+		o.BF.Size = q.c.info.BFRegSize / 2
 	}
 	q.optional(o, mask)
 	return o, nil
@@ -232,7 +232,7 @@ func (q *qp) optional(o *abi.MLX5DVQP, mask uint64) {
 	}
 	if mask&abi.MLX5DV_QP_MASK_RAW_QP_HANDLES != 0 {
 		n := &q.own.numbers
-		o.TIRN, o.TISN, o.RQN, o.SQN = n.tirn, n.tisn, n.rqn, n.sqn
+		o.TIRN, o.TISN, o.RQN, o.SQN = n.TIRN, n.TISN, n.RQN, n.SQN
 		o.CompMask |= abi.MLX5DV_QP_MASK_RAW_QP_HANDLES
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
-func toDest(a *abi.AHAttr) uverbs.QPDest {
-	return uverbs.QPDest{DGID: a.GRH.DGID, FlowLabel: a.GRH.FlowLabel, DLID: a.DLID, SGIDIndex: a.GRH.SGIDIndex,
+func toDest(a *abi.AHAttr) abi.UverbsQPDest {
+	return abi.UverbsQPDest{DGID: a.GRH.DGID, FlowLabel: a.GRH.FlowLabel, DLID: a.DLID, SGIDIndex: a.GRH.SGIDIndex,
 		HopLimit: a.GRH.HopLimit, TrafficClass: a.GRH.TrafficClass, SL: a.SL, SrcPathBits: a.SrcPathBits,
 		StaticRate: a.StaticRate, IsGlobal: a.IsGlobal, PortNum: a.PortNum}
 }
 
-func fromDest(d *uverbs.QPDest) abi.AHAttr {
+func fromDest(d *abi.UverbsQPDest) abi.AHAttr {
 	return abi.AHAttr{DLID: d.DLID, SL: d.SL, SrcPathBits: d.SrcPathBits, StaticRate: d.StaticRate,
 		IsGlobal: d.IsGlobal, PortNum: d.PortNum, GRH: abi.GlobalRoute{DGID: d.DGID, FlowLabel: d.FlowLabel,
 			SGIDIndex: d.SGIDIndex, HopLimit: d.HopLimit, TrafficClass: d.TrafficClass}}
@@ -25,12 +25,12 @@ func choose[T any](mask, bit uint32, to *T, from T) {
 }
 
 // modification returns the request, with the attributes that mask names. The kernel wants the others to be zero.
-func modification(a *abi.QPAttr, mask uint32) *uverbs.ModifyQP {
-	m := &uverbs.ModifyQP{Mask: mask}
-	choose(mask, abi.IBV_QP_STATE, &m.State, uint8(a.QPState))
-	choose(mask, abi.IBV_QP_CUR_STATE, &m.CurState, uint8(a.CurQPState))
-	choose(mask, abi.IBV_QP_EN_SQD_ASYNC_NOTIFY, &m.EnSQDAsyncNotify, a.EnSqdAsyncNotify)
-	choose(mask, abi.IBV_QP_ACCESS_FLAGS, &m.Access, a.QPAccessFlags)
+func modification(a *abi.QPAttr, mask uint32) *abi.UverbsModifyQP {
+	m := &abi.UverbsModifyQP{AttrMask: mask}
+	choose(mask, abi.IBV_QP_STATE, &m.QPState, uint8(a.QPState))
+	choose(mask, abi.IBV_QP_CUR_STATE, &m.CurQPState, uint8(a.CurQPState))
+	choose(mask, abi.IBV_QP_EN_SQD_ASYNC_NOTIFY, &m.EnSqdAsyncNotify, a.EnSqdAsyncNotify)
+	choose(mask, abi.IBV_QP_ACCESS_FLAGS, &m.QPAccessFlags, a.QPAccessFlags)
 	choose(mask, abi.IBV_QP_PKEY_INDEX, &m.PKeyIndex, a.PKeyIndex)
 	choose(mask, abi.IBV_QP_PORT, &m.PortNum, a.PortNum)
 	choose(mask, abi.IBV_QP_QKEY, &m.QKey, a.QKey)
@@ -49,7 +49,7 @@ func modification(a *abi.QPAttr, mask uint32) *uverbs.ModifyQP {
 	choose(mask, abi.IBV_QP_SQ_PSN, &m.SQPSN, a.SQPSN)
 	choose(mask, abi.IBV_QP_MAX_DEST_RD_ATOMIC, &m.MaxDestRdAtomic, a.MaxDestRdAtomic)
 	choose(mask, abi.IBV_QP_PATH_MIG_STATE, &m.PathMigState, uint8(a.PathMigState))
-	choose(mask, abi.IBV_QP_DEST_QPN, &m.DestQPN, a.DestQPNum)
+	choose(mask, abi.IBV_QP_DEST_QPN, &m.DestQPNum, a.DestQPNum)
 	return m
 }
 
@@ -57,16 +57,16 @@ func modification(a *abi.QPAttr, mask uint32) *uverbs.ModifyQP {
 func (q *qp) ModifyQP(a *abi.QPAttr, mask uint32) error {
 	var err error
 	m := modification(a, mask)
-	m.Handle = q.kernel
+	m.QPHandle = q.kernel
 	if want := q.ece.want(); want != 0 || mask&abi.IBV_QP_RATE_LIMIT != 0 || q.own.extended() {
-		resp := new(modifyQPResp)
+		resp := new(abi.MLX5IBModifyQPResp)
 		err = q.c.file.ModifyQPEx(m, a.RateLimit, uverbs.Driver{In: uverbs.Bytes(q.own.modification(m, want)),
 			Out: uverbs.Bytes(resp)})
 		if err == nil {
 			err = q.opensDCT(m, resp)
 		}
 		if err == nil && want != 0 {
-			q.ece.granted(resp.ece)
+			q.ece.granted(resp.ECEOptions)
 		}
 	} else {
 		err = q.c.file.ModifyQP(m)
@@ -104,17 +104,13 @@ func (q *qp) QueryQP(a *abi.QPAttr, mask uint32, init *abi.QPInitAttrEx) error {
 		return err
 	}
 	c := q.init.Cap
-	*a = abi.QPAttr{QPState: uint32(r.State), CurQPState: uint32(r.CurState), PathMTU: uint32(r.PathMTU),
-		PathMigState: uint32(r.PathMigState), QKey: r.QKey, RQPSN: r.RQPSN, SQPSN: r.SQPSN, DestQPNum: r.DestQPN,
-		QPAccessFlags: r.Access, Cap: c, AHAttr: fromDest(&r.Dest), AltAHAttr: fromDest(&r.AltDest),
-		PKeyIndex: r.PKeyIndex, AltPKeyIndex: r.AltPKeyIndex, SQDraining: r.SQDraining, MaxRdAtomic: r.MaxRdAtomic,
-		MaxDestRdAtomic: r.MaxDestRdAtomic, MinRNRTimer: r.MinRNRTimer, PortNum: r.PortNum, Timeout: r.Timeout,
-		RetryCnt: r.RetryCnt, RNRRetry: r.RNRRetry, AltPortNum: r.AltPortNum, AltTimeout: r.AltTimeout}
+	*a = r.QPAttr()
+	a.Cap, a.AHAttr, a.AltAHAttr = c, fromDest(&r.Dest), fromDest(&r.AltDest)
 	if init != nil {
 		*init = abi.QPInitAttrEx{QPContext: q.init.QPContext, SendCQ: q.init.SendCQ, RecvCQ: q.init.RecvCQ,
-			SRQ: q.init.SRQ, QPType: q.init.QPType, Cap: c, SQSigAll: int32(r.SigAll)}
+			SRQ: q.init.SRQ, QPType: q.init.QPType, Cap: c, SQSigAll: int32(r.SQSigAll)}
 	}
-	q.state.Store(uint32(r.State))
+	q.state.Store(uint32(r.QPState))
 	return nil
 }
 
@@ -129,29 +125,29 @@ func (q *qp) DetachMcast(gid *abi.GID, lid uint16) error {
 }
 
 // extended reports whether the QP is modified by the longer command alone.
-func (o *own) extended() bool { return o.flags&qpDCT != 0 || o.ordered }
+func (o *own) extended() bool { return o.flags&abi.MLX5_QP_FLAG_TYPE_DCT != 0 || o.ordered }
 
 // modification returns the driver's part of a modification.
-func (o *own) modification(m *uverbs.ModifyQP, ece uint32) *modifyQP {
-	d := &modifyQP{ece: ece}
-	if o.ordered && m.Mask&abi.IBV_QP_STATE != 0 && m.State == abi.IBV_QPS_INIT {
-		d.mask = modifyOOO
+func (o *own) modification(m *abi.UverbsModifyQP, ece uint32) *abi.MLX5IBModifyQP {
+	d := &abi.MLX5IBModifyQP{ECEOptions: ece}
+	if o.ordered && m.AttrMask&abi.IBV_QP_STATE != 0 && m.QPState == abi.IBV_QPS_INIT {
+		d.CompMask = abi.MLX5_IB_MODIFY_QP_OOO_DP
 	}
 	return d
 }
 
 // opensDCT takes the number of a DCT, which it gets in RTR.
-func (q *qp) opensDCT(m *uverbs.ModifyQP, r *modifyQPResp) error {
-	if q.own.flags&qpDCT == 0 || m.Mask&abi.IBV_QP_STATE == 0 || m.State != abi.IBV_QPS_RTR {
+func (q *qp) opensDCT(m *abi.UverbsModifyQP, r *abi.MLX5IBModifyQPResp) error {
+	if q.own.flags&abi.MLX5_QP_FLAG_TYPE_DCT == 0 || m.AttrMask&abi.IBV_QP_STATE == 0 || m.QPState != abi.IBV_QPS_RTR {
 		return nil
 	}
-	if r.length < 8 || r.dctn == 0 {
-		return &uverbs.ReplyError{Command: "modify_qp_ex", Field: "dctn", Got: uint64(r.dctn),
+	if r.ResponseLength < 8 || r.Dctn == 0 {
+		return &uverbs.ReplyError{Command: "modify_qp_ex", Field: "dctn", Got: uint64(r.Dctn),
 			Want: "the number of a DCT"}
 	}
-	if err := deviceNumber24("modify_qp_ex", "dctn", r.dctn); err != nil {
+	if err := deviceNumber24("modify_qp_ex", "dctn", r.Dctn); err != nil {
 		return err
 	}
-	q.number = r.dctn
+	q.number = r.Dctn
 	return nil
 }

@@ -10,11 +10,11 @@ import (
 
 // createFlags are the flags of mlx5dv and of createQP.
 var createFlags = [...]struct{ dv, own uint32 }{
-	{abi.MLX5DV_QP_CREATE_TUNNEL_OFFLOADS, qpTunnels},
-	{abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC, qpSelfUC},
-	{abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC, qpSelfMC},
-	{abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, qpScatterCQE | qpAllowScatter},
-	{abi.MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE, qpCredits},
+	{abi.MLX5DV_QP_CREATE_TUNNEL_OFFLOADS, abi.MLX5_QP_FLAG_TUNNEL_OFFLOADS},
+	{abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC, abi.MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC},
+	{abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC, abi.MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_MC},
+	{abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE, abi.MLX5_QP_FLAG_SCATTER_CQE | abi.MLX5_QP_FLAG_ALLOW_SCATTER_CQE},
+	{abi.MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE, abi.MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE},
 	{abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE, 0},
 	{abi.MLX5DV_QP_CREATE_OOO_DP, 0},
 	{abi.MLX5DV_QP_CREATE_SIG_PIPELINING, 0},
@@ -45,11 +45,11 @@ func (c *context) ownOf(a *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (o own, e
 			return o, err
 		}
 		if o.ordered {
-			if d, err := c.driver(); err != nil || d.flags&deviceOOO == 0 {
+			if d, err := c.driver(); err != nil || d.Flags&abi.MLX5_IB_QUERY_DEV_RESP_FLAGS_OOO_DP == 0 {
 				return o, also(syscall.EOPNOTSUPP, err)
 			}
 		}
-		if o.drains && c.info.mask&contextSQD2RTS == 0 {
+		if o.drains && c.info.CompMask&abi.MLX5_IB_ALLOC_UCONTEXT_RESP_MASK_SQD2RTS == 0 {
 			return o, syscall.EOPNOTSUPP
 		}
 	}
@@ -101,23 +101,23 @@ func (c *context) dynamic(o *own, dv *abi.MLX5DVQPInitAttr) error {
 	streams := dv.CompMask&abi.MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS != 0
 	switch {
 	case dv.DCInitAttr.DCType == abi.MLX5DV_DCTYPE_DCT && o.ops == 0 && !streams:
-		if o.flags&^qpScatterCQE != 0 || o.ordered {
+		if o.flags&^abi.MLX5_QP_FLAG_SCATTER_CQE != 0 || o.ordered {
 			return syscall.EINVAL
 		}
-		if d.flags&deviceScatterDCT == 0 {
+		if d.Flags&abi.MLX5_IB_QUERY_DEV_RESP_FLAGS_SCAT2CQE_DCT == 0 {
 			o.flags = 0
 		}
-		o.flags |= qpDCT
+		o.flags |= abi.MLX5_QP_FLAG_TYPE_DCT
 		o.key = dv.DCInitAttr.DCTAccessKey
 	case dv.DCInitAttr.DCType == abi.MLX5DV_DCTYPE_DCI:
-		o.flags |= qpDCI
+		o.flags |= abi.MLX5_QP_FLAG_TYPE_DCI
 		if o.ops != 0 {
-			o.flags &^= qpScatterCQE
+			o.flags &^= abi.MLX5_QP_FLAG_SCATTER_CQE
 		}
 		if streams {
-			o.flags |= qpStreams
+			o.flags |= abi.MLX5_QP_FLAG_DCI_STREAM
 			o.streams = [2]uint8{uint8(dv.DCInitAttr.DCTAccessKey), uint8(dv.DCInitAttr.DCTAccessKey >> 8)}
-			if o.streams[0] > d.dciStreams[0] || o.streams[1] > d.dciStreams[1] {
+			if o.streams[0] > d.DCIStreamsCaps.MaxLogNumConcurent || o.streams[1] > d.DCIStreamsCaps.MaxLogNumErrored {
 				return syscall.EINVAL
 			}
 		}
@@ -146,7 +146,7 @@ func (q *qp) permitCopies() error {
 func (q *qp) DCIStreamIDReset(stream uint16) error {
 	const mask = 1 << 0 // C: MLX5_QPC_OPT_MASK_32_DCI_STREAM_CHANNEL_ID
 	switch {
-	case q.own.flags&qpDCI == 0:
+	case q.own.flags&abi.MLX5_QP_FLAG_TYPE_DCI == 0:
 		return syscall.EINVAL
 	case q.state.Load() != abi.IBV_QPS_RTS:
 		return syscall.EOPNOTSUPP

@@ -19,20 +19,21 @@ func (v *Verbs) createRSS(h handle, a *abi.QPInitAttrEx) (handle, error) {
 		return 0, err
 	}
 	hash := &a.RxHashConf
-	d := &createRSS{fields: hash.RxHashFieldsMask, function: hash.RxHashFunction, keyLen: hash.RxHashKeyLen}
-	if int(hash.RxHashKeyLen) > len(d.key) {
+	d := &abi.MLX5IBCreateQPRSS{RxHashFieldsMask: hash.RxHashFieldsMask, RxHashFunction: hash.RxHashFunction,
+		RxKeyLen: hash.RxHashKeyLen}
+	if int(hash.RxHashKeyLen) > len(d.RxHashKey) {
 		return 0, syscall.EINVAL
 	}
-	copy(d.key[:], cmem.Slice[byte](hash.RxHashKey, int(hash.RxHashKeyLen)))
+	copy(d.RxHashKey[:], cmem.Slice[byte](hash.RxHashKey, int(hash.RxHashKeyLen)))
 	q := &qp{ringed: of(p.c), opened: true, init: *a}
 	q.handle = v.table.add(q)
-	k := &uverbs.CreateQP{User: uint64(q.handle), PD: p.number, Type: uint8(a.QPType)}
+	k := &abi.UverbsCreateQP{UserHandle: uint64(q.handle), PDHandle: p.number, QPType: uint8(a.QPType)}
 	r, err := p.c.file.CreateQP(k, uverbs.QPOptions{Table: &t.number, NoSend: true, NoRecv: true},
-		uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(new(createQPResp))})
+		uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(new(abi.MLX5IBCreateQPResp))})
 	if err != nil {
 		v.table.remove(q.handle)
 		return 0, err
 	}
-	q.kernel, q.number = r.Handle, r.Num
+	q.kernel, q.number = r.QPHandle, r.QPN
 	return q.handle, nil
 }

@@ -77,7 +77,7 @@ func (i *contextInfo) qpSizes(a *abi.QPInitAttrEx, o *own) (s sizes, err error) 
 		}
 		err = s.send(i, &a.Cap)
 	}
-	if err == nil && a.Cap.MaxRecvWR > i.maxRecvWR {
+	if err == nil && a.Cap.MaxRecvWR > i.MaxRecvWR {
 		err = syscall.EINVAL
 	}
 	s.granted.MaxRecvWR, s.granted.MaxRecvSGE = 0, 0
@@ -88,7 +88,7 @@ func (i *contextInfo) qpSizes(a *abi.QPInitAttrEx, o *own) (s sizes, err error) 
 }
 
 func (s *sizes) send(i *contextInfo, c *abi.QPCap) error {
-	most := uint64(i.maxSQDesc)
+	most := uint64(i.MaxSQDescSz)
 	head := s.fixed + s.header
 	if uint64(c.MaxInlineData) > most || head > most || uint64(c.MaxSendSGE) > (most-head)/sgeSize {
 		return syscall.EINVAL
@@ -104,7 +104,7 @@ func (s *sizes) send(i *contextInfo, c *abi.QPCap) error {
 		return syscall.EINVAL
 	}
 	bytes := pow2(uint64(c.MaxSendWR) * s.wqe)
-	if s.blocks = bytes / blockSize; s.blocks > uint64(i.maxSendBlocks) {
+	if s.blocks = bytes / blockSize; s.blocks > uint64(i.MaxSendWqebb) {
 		return syscall.EINVAL
 	}
 	s.granted.MaxSendWR = uint32(bytes / s.wqe)
@@ -113,11 +113,11 @@ func (s *sizes) send(i *contextInfo, c *abi.QPCap) error {
 }
 
 func (s *sizes) receive(i *contextInfo, c *abi.QPCap) error {
-	if uint64(c.MaxRecvSGE) > uint64(i.maxRQDesc)/sgeSize {
+	if uint64(c.MaxRecvSGE) > uint64(i.MaxRQDescSz)/sgeSize {
 		return syscall.EINVAL
 	}
 	s.stride = pow2(s.head + uint64(max(c.MaxRecvSGE, 1))*sgeSize)
-	if s.stride > uint64(i.maxRQDesc) {
+	if s.stride > uint64(i.MaxRQDescSz) {
 		return syscall.EINVAL
 	}
 	s.wqes = max(pow2(uint64(c.MaxRecvWR))*s.stride, blockSize) / s.stride

@@ -25,7 +25,7 @@ func (c queries) QueryDevice(a *abi.DeviceAttr) error {
 }
 
 // deviceAttr returns the attributes as libibverbs has them: behind the version of the firmware as the kernel has them.
-func deviceAttr(r *uverbs.DeviceAttr) (a abi.DeviceAttr) {
+func deviceAttr(r *abi.UverbsQueryDeviceResp) (a abi.DeviceAttr) {
 	const kernelVersion = 8 // bytes
 	copy(uverbs.Bytes(&a)[len(a.FWVer):], uverbs.Bytes(r)[kernelVersion:])
 	copy(a.FWVer[:len(a.FWVer)-1], fmt.Sprintf("%d.%d.%04d", r.FWVer>>32&0xffff, r.FWVer>>16&0xffff, r.FWVer&0xffff))
@@ -38,12 +38,8 @@ func (c queries) QueryPort(port uint8, a *abi.PortAttr) error {
 	if err != nil {
 		return err
 	}
-	*a = abi.PortAttr{State: uint32(r.State), MaxMTU: uint32(r.MaxMTU), ActiveMTU: uint32(r.ActiveMTU),
-		GIDTblLen: int32(r.GIDTableLen), PortCapFlags: r.CapFlags, MaxMsgSz: r.MaxMsgSize, BadPKeyCntr: r.BadPKeyCntr,
-		QKeyViolCntr: r.QKeyViolCntr, PKeyTblLen: r.PKeyTableLen, LID: r.LID, SMLID: r.SMLID, LMC: r.LMC,
-		MaxVLNum: r.MaxVLNum, SMSL: r.SMSL, SubnetTimeout: r.SubnetTimeout, InitTypeReply: r.InitTypeReply,
-		ActiveWidth: r.ActiveWidth, ActiveSpeed: r.ActiveSpeed, PhysState: r.PhysState, LinkLayer: r.LinkLayer,
-		Flags: r.Flags, PortCapFlags2: r.CapFlags2, ActiveSpeedEx: r.ActiveSpeedEx}
+	*a = r.LegacyResp.PortAttr()
+	a.PortCapFlags2, a.ActiveSpeedEx = r.PortCapFlags2, r.ActiveSpeedEx
 	return nil
 }
 
@@ -109,7 +105,7 @@ func (c queries) sysfsGID(port uint8, index int) (sysfs.GIDEntry, error) {
 }
 
 func (c queries) sysfsGIDTable(entries []abi.GIDEntry) (n int, err error) {
-	for port := 1; port <= int(c.info.ports) && port <= 255; port++ {
+	for port := 1; port <= int(c.info.NumPorts) && port <= 255; port++ {
 		list, err := c.v.root.GIDs(c.dev.name, port)
 		if err != nil {
 			return 0, errnoOf(err)
@@ -161,9 +157,9 @@ func (c queries) QueryPKey(port uint8, index int) (uint16, error) {
 
 // QueryDeviceEx returns more attributes of a device.
 func (c queries) QueryDeviceEx(a *abi.DeviceAttrEx) error {
-	d := new(deviceResp)
+	d := new(abi.MLX5IBQueryDeviceResp)
 	var out []byte
-	if c.info.supportsUHW&uhwDevice != 0 {
+	if c.info.CmdsSuppUhw&abi.MLX5_USER_CMDS_SUPP_UHW_QUERY_DEVICE != 0 {
 		out = uverbs.Bytes(d)
 	}
 	r, err := c.file.QueryDeviceEx(uverbs.Driver{Out: out})
@@ -173,26 +169,24 @@ func (c queries) QueryDeviceEx(a *abi.DeviceAttrEx) error {
 		if err != nil {
 			return err
 		}
-		r = &uverbs.DeviceAttrEx{DeviceAttr: *old}
+		r = &abi.UverbsExQueryDeviceResp{Base: *old}
 	case err != nil:
 		return err
 	}
 	// What a kernel does not answer is zero.
-	*a = abi.DeviceAttrEx{OrigAttr: deviceAttr(&r.DeviceAttr), CompletionTimestampMask: r.TimestampMask,
+	*a = abi.DeviceAttrEx{OrigAttr: deviceAttr(&r.Base), CompletionTimestampMask: r.TimestampMask,
 		HCACoreClock: r.HCACoreClock, DeviceCapFlagsEx: r.DeviceCapFlagsEx, MaxWQTypeRQ: r.MaxWQTypeRQ,
-		RawPacketCaps: r.RawPacketCaps, MaxDMSize: r.MaxDMSize, XRCODPCaps: r.XRCODPCaps}
-	a.ODPCaps.GeneralCaps = r.ODPCaps
-	t := &a.ODPCaps.PerTransportCaps
-	t.RCODPCaps, t.UCODPCaps, t.UDODPCaps = r.RCODPCaps, r.UCODPCaps, r.UDODPCaps
-	a.TSOCaps = abi.TSOCaps{MaxTSO: d.maxTSO, SupportedQpts: d.tsoQPTs}
-	a.RSSCaps = abi.RSSCaps{SupportedQpts: r.RSSQPTs, MaxRwqIndirectionTables: r.RSSTables,
-		MaxRwqIndirectionTableSize: r.RSSTableSize, RxHashFieldsMask: d.hashFields, RxHashFunction: d.hashFunction}
-	a.PacketPacingCaps = abi.PacketPacingCaps{QPRateLimitMin: d.minRate, QPRateLimitMax: d.maxRate,
-		SupportedQpts: d.rateQPTs}
-	a.TMCaps = abi.TMCaps{MaxRndvHdrSize: r.MaxRndvHdr, MaxNumTags: r.MaxTags, Flags: r.TMFlags, MaxOps: r.TMMaxOps,
-		MaxSGE: r.TMMaxSGE}
-	a.CQModCaps = abi.CQModerationCaps{MaxCQCount: r.MaxCQModerationCount, MaxCQPeriod: r.MaxCQModerationUsec}
-	a.PhysPortCntEx = uint32(r.DeviceAttr.PhysPortCnt)
+		RawPacketCaps: r.RawPacketCaps, MaxDMSize: r.MaxDMSize, XRCODPCaps: r.XRCODPCaps, ODPCaps: r.ODPCaps,
+		TSOCaps: d.TSOCaps}
+	a.RSSCaps = abi.RSSCaps{SupportedQpts: r.RSSCaps.SupportedQPTs,
+		MaxRwqIndirectionTables:    r.RSSCaps.MaxRWQIndirectionTables,
+		MaxRwqIndirectionTableSize: r.RSSCaps.MaxRWQIndirectionTableSize,
+		RxHashFieldsMask:           d.RSSCaps.RxHashFieldsMask, RxHashFunction: d.RSSCaps.RxHashFunction}
+	copy(uverbs.Bytes(&a.PacketPacingCaps), uverbs.Bytes(&d.PacketPacingCaps))
+	copy(uverbs.Bytes(&a.TMCaps), uverbs.Bytes(&r.TMCaps))
+	a.CQModCaps = abi.CQModerationCaps{MaxCQCount: r.CQModerationCaps.MaxCQModerationCount,
+		MaxCQPeriod: r.CQModerationCaps.MaxCQModerationPeriod}
+	a.PhysPortCntEx = uint32(r.Base.PhysPortCnt)
 	c.pciAtomics(a)
 	return nil
 }

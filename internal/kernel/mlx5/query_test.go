@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
 // TestDeviceAttr compares the fields behind the version of the firmware.
 func TestDeviceAttr(t *testing.T) {
 	var fields [2][]reflect.StructField
-	for i, typ := range []reflect.Type{reflect.TypeFor[uverbs.DeviceAttr](), reflect.TypeFor[abi.DeviceAttr]()} {
+	for i, typ := range []reflect.Type{reflect.TypeFor[abi.UverbsQueryDeviceResp](),
+		reflect.TypeFor[abi.DeviceAttr]()} {
 		for _, f := range reflect.VisibleFields(typ) {
 			if f.IsExported() {
 				fields[i] = append(fields[i], f)
@@ -30,7 +30,7 @@ func TestDeviceAttr(t *testing.T) {
 			t.Errorf("field %d is %+v and %+v", i+1, k, l)
 		}
 	}
-	a := deviceAttr(&uverbs.DeviceAttr{FWVer: 1<<32 | 2<<16 | 3, NodeGUID: 4, MaxSRQSGE: 5, PhysPortCnt: 6})
+	a := deviceAttr(&abi.UverbsQueryDeviceResp{FWVer: 1<<32 | 2<<16 | 3, NodeGUID: 4, MaxSRQSGE: 5, PhysPortCnt: 6})
 	if string(a.FWVer[:9]) != "1.2.0003\x00" || a.NodeGUID != 4 || a.MaxSRQSGE != 5 || a.PhysPortCnt != 6 {
 		t.Errorf("%+v", a)
 	}

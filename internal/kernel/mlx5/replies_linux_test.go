@@ -66,7 +66,7 @@ func TestRegisterIndex(t *testing.T) {
 	}{{0, true}, {31, true}, {32, false}, {33, false}, {1 << 16, false}, {1<<32 - 1, false}} {
 		k := &fakeKernel{t: t, static: true}
 		k.spoil = func(_ *fakeKernel, _ string, b []byte) {
-			if len(b) == len(uverbs.Bytes(new(createQPResp))) {
+			if len(b) == len(uverbs.Bytes(new(abi.MLX5IBCreateQPResp))) {
 				copy(b, uverbs.Bytes(&tt.index))
 			}
 		}

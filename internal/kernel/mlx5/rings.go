@@ -1,6 +1,7 @@
 package mlx5
 
 import (
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
@@ -12,7 +13,9 @@ func (r *Rings) QPExFromIBVQPEx(handle) (uintptr, error) { return 0, control.Err
 func (c devX) DevXGeneralCmd(in, out []byte) error { return c.general(in, out) }
 
 // NoInlineHeaders reports whether the device wants no header of a frame in the work request.
-func (c devX) NoInlineHeaders() (bool, error) { return c.info.minInline == inlineNone, nil }
+func (c devX) NoInlineHeaders() (bool, error) {
+	return c.info.EthMinInline == abi.MLX5_USER_INLINE_MODE_NONE, nil
+}
 
 // GetDataDirectSysfsPath returns the path of the function for data direct in sysfs, and a zero behind it.
 func (c devX) GetDataDirectSysfsPath(buf []byte) error {

@@ -163,7 +163,7 @@ func (q *qp) scheduleSends(leaf uint32) error {
 	// C: struct mlx5_ifc_modify_sq_in_bits, MLX5_MODIFY_SQ_BITMASK_QOS_QUEUE_GROUP_ID.
 	const opcode, size, ready, option = 0x905, 272, 1, 1 << 2
 	const stateAt, fields, newState, group = 0x40, 0x10, 0x108, 0x210
-	return q.modify(opcode, q.own.numbers.sqn, size, func(in []byte) {
+	return q.modify(opcode, q.own.numbers.SQN, size, func(in []byte) {
 		setBits(in, stateAt, 4, ready)
 		binary.BigEndian.PutUint64(in[fields:], option)
 		setBits(in, newState, 4, ready)

@@ -46,12 +46,12 @@ func (v *Verbs) createSRQ(h handle, a *abi.SRQAttr, x *uverbs.XRC) (handle, erro
 		return 0, err
 	}
 	c, i := p.c, &p.c.info
-	if a.MaxWR > i.maxSRQWR || a.MaxSGE > uint32(i.maxRQDesc)/sgeSize {
+	if a.MaxWR > i.MaxSRQRecvWR || a.MaxSGE > uint32(i.MaxRQDescSz)/sgeSize {
 		return 0, syscall.EINVAL
 	}
 	stride := pow2(max(32, nextSize+uint64(a.MaxSGE)*sgeSize))
 	wqes := pow2(uint64(a.MaxWR) + 1)
-	if stride > uint64(i.maxRecvWR) || wqes > 1<<16 { // the number of the next one has 16 bits
+	if stride > uint64(i.MaxRecvWR) || wqes > 1<<16 { // the number of the next one has 16 bits
 		return 0, syscall.EINVAL
 	}
 	s := &srq{ringed: of(c), stride: uint32(stride), tail: uint32(wqes) - 1}
@@ -72,14 +72,15 @@ func (v *Verbs) createSRQ(h handle, a *abi.SRQAttr, x *uverbs.XRC) (handle, erro
 }
 
 func (s *srq) create(p *pd, sges, limit uint32, x *uverbs.XRC) error {
-	d := &createSRQ{buf: s.queue.ring.addr(), db: uint64(s.queue.record.addr()), uidx: s.c.userIndex()}
-	resp := new(numberResp)
-	r, err := s.c.file.CreateSRQ(&uverbs.CreateSRQ{User: uint64(s.handle), PD: p.number, MaxWR: s.tail, MaxSGE: sges,
-		Limit: limit}, x, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
+	d := &abi.MLX5IBCreateSRQ{BufAddr: s.queue.ring.addr(), DbAddr: uint64(s.queue.record.addr()),
+		Uidx: s.c.userIndex()}
+	resp := new(abi.MLX5IBNumberResp)
+	r, err := s.c.file.CreateSRQ(&abi.UverbsCreateSRQ{UserHandle: uint64(s.handle), PDHandle: p.number,
+		MaxWR: s.tail, MaxSGE: sges, SRQLimit: limit}, x, uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(resp)})
 	if err != nil {
 		return err
 	}
-	s.kernel, s.number = r.Handle, resp.number
+	s.kernel, s.number = r.SRQHandle, resp.Number
 	err = deviceNumber24("create_srq", "srqn", s.number)
 	if err == nil && r.MaxWR < s.tail {
 		err = &uverbs.ReplyError{Command: "create_srq", Field: "max_wr", Got: uint64(r.MaxWR), Want: fmt.Sprint(s.tail)}

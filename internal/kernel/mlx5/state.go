@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/kernel/nldev"
@@ -85,7 +86,7 @@ type context struct {
 	core   uverbs.Context
 	info   contextInfo
 	maxCQE func() (uint32, error)
-	driver func() (*deviceResp, error)
+	driver func() (*abi.MLX5IBQueryDeviceResp, error)
 
 	memory   memory
 	bars     bars

@@ -30,9 +30,10 @@ func (c *context) checkStrides(s *abi.MLX5DVStridingRQInitAttr) error {
 	if err != nil {
 		return err
 	}
-	l := d.striding // the least and the greatest of each
-	if bytes, n := s.SingleStrideLogNumOfBytes, s.SingleWQELogNumOfStrides; bytes < l[0] || bytes > l[1] || n < l[2] ||
-		n > l[3] {
+	l := &d.StridingRQCaps
+	bytes, n := s.SingleStrideLogNumOfBytes, s.SingleWQELogNumOfStrides
+	if bytes < l.MinSingleStrideLogNumOfBytes || bytes > l.MaxSingleStrideLogNumOfBytes ||
+		n < l.MinSingleWQELogNumOfStrides || n > l.MaxSingleWQELogNumOfStrides {
 		return syscall.EINVAL
 	}
 	return nil
@@ -49,7 +50,7 @@ func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (
 		return 0, err
 	}
 	c := p.c
-	if a.WQType != abi.IBV_WQT_RQ || a.MaxWR == 0 || a.MaxWR > c.info.maxRecvWR || q.c != c {
+	if a.WQType != abi.IBV_WQT_RQ || a.MaxWR == 0 || a.MaxWR > c.info.MaxRecvWR || q.c != c {
 		return 0, syscall.EINVAL
 	}
 	var s sizes
@@ -67,10 +68,10 @@ func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (
 		return 0, err
 	}
 	w.handle = v.table.add(w)
-	k := &uverbs.CreateWQ{Type: a.WQType, User: uint64(w.handle), PD: p.number, CQ: q.kernel, MaxWR: a.MaxWR,
-		MaxSGE: a.MaxSGE}
+	k := &abi.UverbsExCreateWQ{WQType: a.WQType, UserHandle: uint64(w.handle), PDHandle: p.number,
+		CQHandle: q.kernel, MaxWR: a.MaxWR, MaxSGE: a.MaxSGE}
 	if a.CompMask&abi.IBV_WQ_INIT_ATTR_FLAGS != 0 {
-		k.Flags = a.CreateFlags
+		k.CreateFlags = a.CreateFlags
 	}
 	if err := w.create(k, strides); err != nil {
 		v.table.remove(w.handle)
@@ -80,20 +81,20 @@ func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (
 	return w.handle, nil
 }
 
-func (w *wq) create(k *uverbs.CreateWQ, strides *abi.MLX5DVStridingRQInitAttr) error {
-	d := &createWQ{buf: w.queue.ring.addr(), db: uint64(w.queue.record.addr()), wqes: w.wqes,
-		shift: uint32(bits.TrailingZeros32(w.stride)), uidx: w.c.userIndex()}
+func (w *wq) create(k *abi.UverbsExCreateWQ, strides *abi.MLX5DVStridingRQInitAttr) error {
+	d := &abi.MLX5IBCreateWQ{BufAddr: w.queue.ring.addr(), DbAddr: uint64(w.queue.record.addr()), RQWQECount: w.wqes,
+		RQWQEShift: uint32(bits.TrailingZeros32(w.stride)), UserIndex: w.c.userIndex()}
 	if strides != nil {
-		d.mask = wqStriding
-		d.striding = [3]uint32{strides.SingleStrideLogNumOfBytes, strides.SingleWQELogNumOfStrides,
-			uint32(strides.TwoByteShiftEn)}
+		d.CompMask, d.TwoByteShiftEn = abi.MLX5_IB_CREATE_WQ_STRIDING_RQ, uint32(strides.TwoByteShiftEn)
+		d.SingleStrideLogNumOfBytes = strides.SingleStrideLogNumOfBytes
+		d.SingleWQELogNumOfStrides = strides.SingleWQELogNumOfStrides
 	}
 	r, err := w.c.file.CreateWQ(k, uverbs.Driver{In: uverbs.Bytes(d), Out: make([]byte, 8)})
 	if err != nil {
 		return err
 	}
-	w.kernel, w.number = r.Handle, r.Num
-	if err = deviceNumber24("create_wq", "wqn", r.Num); err != nil {
+	w.kernel, w.number = r.WQHandle, r.Wqn
+	if err = deviceNumber24("create_wq", "wqn", r.Wqn); err != nil {
 		_, e := w.c.file.DestroyWQ(w.kernel)
 		return w.c.undo(err, e)
 	}
@@ -106,9 +107,9 @@ func (w *wq) ModifyWQ(a *abi.WQAttr) error {
 	if ready && w.state.Load() == abi.IBV_WQS_RESET {
 		w.queue.record.zero()
 	}
-	k := &uverbs.ModifyWQ{Mask: a.AttrMask, Handle: w.kernel}
-	choose(a.AttrMask, abi.IBV_WQ_ATTR_STATE, &k.State, a.WQState)
-	choose(a.AttrMask, abi.IBV_WQ_ATTR_CURR_STATE, &k.CurState, a.CurrWQState)
+	k := &abi.UverbsExModifyWQ{AttrMask: a.AttrMask, WQHandle: w.kernel}
+	choose(a.AttrMask, abi.IBV_WQ_ATTR_STATE, &k.WQState, a.WQState)
+	choose(a.AttrMask, abi.IBV_WQ_ATTR_CURR_STATE, &k.CurrWQState, a.CurrWQState)
 	choose(a.AttrMask, abi.IBV_WQ_ATTR_FLAGS, &k.Flags, a.Flags)
 	choose(a.AttrMask, abi.IBV_WQ_ATTR_FLAGS, &k.FlagsMask, a.FlagsMask)
 	if err := w.c.file.ModifyWQ(k, make([]byte, 8)); err != nil {

@@ -32,8 +32,8 @@ func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
 	q.handle = v.table.add(q)
 	r, err := x.c.file.OpenQP(uint64(q.handle), x.number, a.QPNum, uint8(a.QPType))
 	if err == nil {
-		q.kernel, q.number = r.Handle, r.Num
-		if err = deviceNumber24("open_qp", "qpn", r.Num); err != nil {
+		q.kernel, q.number = r.QPHandle, r.QPN
+		if err = deviceNumber24("open_qp", "qpn", r.QPN); err != nil {
 			_, e := x.c.file.DestroyQP(q.kernel)
 			err = x.c.undo(err, e)
 		}

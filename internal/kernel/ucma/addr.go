@@ -24,7 +24,7 @@ func (c *CM) BindAddr(h control.Handle, a *sockaddr.Addr) error {
 		return err
 	}
 	return c.with(h, func(w usercm.Writer, i *id) error {
-		if err := usercm.Tell(w, usercm.CmdBind, &usercm.Bind{ID: i.number, Size: size, Addr: addr}); err != nil {
+		if err := usercm.Tell(w, usercm.CmdBind, &abi.UCMBind{ID: i.number, AddrSize: size, Addr: addr}); err != nil {
 			return err
 		}
 		return i.query(w, &c.devices)
@@ -33,19 +33,19 @@ func (c *CM) BindAddr(h control.Handle, a *sockaddr.Addr) error {
 
 // ResolveAddr is rdma_resolve_addr.
 func (c *CM) ResolveAddr(h control.Handle, src, dst *sockaddr.Addr, ms int) error {
-	q := usercm.ResolveAddr{Timeout: uint32(ms)}
+	q := abi.UCMResolveAddr{TimeoutMs: uint32(ms)}
 	var err error
-	if q.Dst, q.DstSize, err = sized(dst); err != nil {
+	if q.DstAddr, q.DstSize, err = sized(dst); err != nil {
 		return err
 	}
 	if src != nil {
-		if q.Src, q.SrcSize, err = sized(src); err != nil {
+		if q.SrcAddr, q.SrcSize, err = sized(src); err != nil {
 			return err
 		}
 	}
 	return c.once(h, func(w usercm.Writer, i *id) error {
 		q.ID = i.number
-		was := i.setDst(q.Dst) // before the event can come
+		was := i.setDst(q.DstAddr) // before the event can come
 		err := usercm.Tell(w, usercm.CmdResolveAddr, &q)
 		if err != nil {
 			i.setDst(was)
@@ -65,14 +65,14 @@ func (c *CM) Notify(h control.Handle, event uint32) error { return c.tell(h, use
 // tell writes a command about an ID and a number.
 func (c *CM) tell(h control.Handle, cmd usercm.Command, arg uint32) error {
 	return c.once(h, func(w usercm.Writer, i *id) error {
-		return usercm.Tell(w, cmd, &usercm.IDArg{ID: i.number, Arg: arg})
+		return usercm.Tell(w, cmd, &abi.UCMIDArg{ID: i.number, Arg: arg})
 	})
 }
 
 // Listen is rdma_listen.
 func (c *CM) Listen(h control.Handle, backlog int) error {
 	return c.with(h, func(w usercm.Writer, i *id) error {
-		if err := usercm.Tell(w, usercm.CmdListen, &usercm.IDArg{ID: i.number, Arg: uint32(backlog)}); err != nil {
+		if err := usercm.Tell(w, usercm.CmdListen, &abi.UCMIDArg{ID: i.number, Arg: uint32(backlog)}); err != nil {
 			return err
 		}
 		return i.query(w, &c.devices) // has the port, if the kernel has chosen it
@@ -88,39 +88,16 @@ func (c *CM) known(h control.Handle) state {
 	return i.now()
 }
 
-// Verbs returns the context of the ID's device, 0 before it has one.
-func (c *CM) Verbs(h control.Handle) control.Handle {
-	if d := c.known(h).dev; d != nil {
-		return d.context
+// State returns what is known of an ID.
+func (c *CM) State(h control.Handle) control.CMState {
+	k := c.known(h)
+	s := control.CMState{Port: k.port, PKey: k.pkey, SGID: k.sgid, DGID: k.dgid, Src: k.src, Dst: k.dst,
+		HasQP: k.qp.handle != 0}
+	if k.dev != nil {
+		s.Verbs, s.Transport = k.dev.context, k.dev.transport
 	}
-	return 0
+	return s
 }
-
-// Transport returns the enum ibv_transport_type of the ID's device, 0 before it has one.
-func (c *CM) Transport(h control.Handle) int32 {
-	if d := c.known(h).dev; d != nil {
-		return d.transport
-	}
-	return 0
-}
-
-// Port returns the device's port.
-func (c *CM) Port(h control.Handle) uint8 { return c.known(h).port }
-
-// PKey returns the partition key.
-func (c *CM) PKey(h control.Handle) uint16 { return c.known(h).pkey }
-
-// GIDs returns the local and the peer's GID.
-func (c *CM) GIDs(h control.Handle) (local, peer abi.GID) {
-	r := c.known(h)
-	return r.sgid, r.dgid
-}
-
-// Src returns the local address.
-func (c *CM) Src(h control.Handle) sockaddr.Addr { return c.known(h).src }
-
-// Dst returns the peer's address.
-func (c *CM) Dst(h control.Handle) sockaddr.Addr { return c.known(h).dst }
 
 // Paths returns a copy of the path records.
 func (c *CM) Paths(h control.Handle) []abi.SAPathRec {

@@ -179,8 +179,8 @@ func (c *CM) ResolveAddrInfo(h control.Handle, node, service string, hints *cont
 		return code, err
 	}
 	err = c.with(h, func(w usercm.Writer, i *id) error {
-		q := usercm.WriteCMEvent{ID: i.number, Event: abi.RDMA_CM_EVENT_INTERNAL}
-		q.SetArg(abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED)
+		q := abi.UCMWriteCMEvent{ID: i.number, Event: abi.RDMA_CM_EVENT_INTERNAL}
+		usercm.SetArg(&q, abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED)
 		return usercm.Tell(w, usercm.CmdWriteCMEvent, &q)
 	})
 	if err != nil {

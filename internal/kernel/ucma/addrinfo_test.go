@@ -94,8 +94,8 @@ func TestResolveAddrInfo(t *testing.T) {
 	if code, err := r.ResolveAddrInfo(h, "10.1.2.3", "9", nil); code != -1 || err != syscall.EBUSY {
 		t.Errorf("a second look-up: %d, %v", code, err)
 	}
-	q := last[usercm.WriteCMEvent](r.k, usercm.CmdWriteCMEvent)
-	r.k.emit(h, q.Event, func(e *usercm.Event) { e.Param = q.Param })
+	q := last[abi.UCMWriteCMEvent](r.k, usercm.CmdWriteCMEvent)
+	r.k.emit(h, q.Event, func(e *abi.UCMEventResp) { e.Param = q.Param })
 	r.want("event", r.get().Event, abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED)
 	list, err := r.QueryAddrInfo(h)
 	if err != nil || len(list) != 1 || !slices.Equal(list[0].Dst, raw("10.1.2.3:9")) {
@@ -124,7 +124,7 @@ func TestCreateEP(t *testing.T) {
 	r := newRig(t)
 	l := r.must(r.CreateEP(&control.AddrInfo{Flags: abi.RAI_PASSIVE, QPType: abi.IBV_QPT_XRC_RECV,
 		PortSpace: abi.RDMA_PS_IB, Src: raw("10.0.0.1:9")}))
-	if q := last[usercm.CreateID](r.k, usercm.CmdCreateID); q.QPType != abi.IBV_QPT_XRC_RECV || q.PS != abi.RDMA_PS_IB {
+	if q := last[abi.UCMCreateID](r.k, usercm.CmdCreateID); q.QPType != abi.IBV_QPT_XRC_RECV || q.PS != abi.RDMA_PS_IB {
 		t.Errorf("%+v", q)
 	}
 	r.want("the kernel", r.k.said(), []string{"CREATE_ID", "BIND"})
@@ -152,7 +152,7 @@ func TestCreateEP(t *testing.T) {
 		r := newRig(t)
 		next := uint64(r.last.Load()) + 2 // the handle after that of the channel
 		for _, e := range tc.events {
-			r.k.queue = append(r.k.queue, usercm.Event{UID: next, Event: e, Status: tc.status})
+			r.k.queue = append(r.k.queue, abi.UCMEventResp{UID: next, Event: e, Status: tc.status})
 		}
 		h, err := r.CreateEP(&control.AddrInfo{QPType: abi.IBV_QPT_XRC_SEND, PortSpace: abi.RDMA_PS_IB,
 			Dst: raw("10.0.0.2:9"), Route: tc.route})

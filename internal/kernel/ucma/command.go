@@ -1,6 +1,9 @@
 package ucma
 
-import "github.com/pureverbs/pureverbs/internal/usercm"
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/usercm"
+)
 
 // none is no number: the value of a response until the kernel has stored one.
 const none = ^uint32(0)
@@ -17,7 +20,7 @@ func number[Q any](w usercm.Writer, cmd usercm.Command, q *Q, at *uint64) (uint3
 
 // destroy writes a command that ends an object, and returns how many of its events the kernel has reported.
 func destroy(w usercm.Writer, cmd usercm.Command, number uint32) (reported uint32, err error) {
-	q := usercm.Query{ID: number}
+	q := abi.UCMQuery{ID: number}
 	err = usercm.Ask(w, cmd, &q, &q.Response, &reported)
 	return reported, err
 }

@@ -10,16 +10,16 @@ import (
 
 // param returns the parameters of a connection as the kernel takes them. The QP of the ID, if it has one, replaces the
 // caller's.
-func (i *id) param(p *abi.RDMAConnParam, data []byte) usercm.ConnParam {
+func (i *id) param(p *abi.RDMAConnParam, data []byte) abi.UCMConnParam {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	k := usercm.ConnParam{QPNum: p.QPNum, SRQ: p.SRQ, ResponderResources: i.limits.responder,
+	k := abi.UCMConnParam{QPNum: p.QPNum, SRQ: p.SRQ, ResponderResources: i.limits.responder,
 		InitiatorDepth: i.limits.initiator, FlowControl: p.FlowControl, RetryCount: p.RetryCount,
 		RNRRetryCount: p.RNRRetryCount, Valid: 1}
 	if i.qp.handle != 0 {
 		k.QPNum, k.SRQ = i.qp.number, i.qp.srq
 	}
-	k.PrivateLen = uint8(copy(k.Private[:maxPrivate], data))
+	k.PrivateDataLen = uint8(copy(k.PrivateData[:maxPrivate], data))
 	return k
 }
 
@@ -60,7 +60,7 @@ func (c *CM) Connect(h control.Handle, p abi.RDMAConnParam, data []byte) error {
 		if _, err := i.limit(&p, false); err != nil {
 			return err
 		}
-		return usercm.Tell(w, usercm.CmdConnect, &usercm.Connect{Param: i.param(&p, data), ID: i.number,
+		return usercm.Tell(w, usercm.CmdConnect, &abi.UCMConnect{ConnParam: i.param(&p, data), ID: i.number,
 			ECE: i.now().local})
 	})
 }
@@ -78,8 +78,8 @@ func (c *CM) Accept(h control.Handle, p abi.RDMAConnParam, data []byte) error {
 			}
 		}
 		s := i.now() // what is accepted has the vendor of the request
-		err = usercm.Tell(w, usercm.CmdAccept, &usercm.Accept{UID: uint64(i.handle), Param: i.param(&p, data),
-			ID: i.number, ECE: usercm.ECE{VendorID: s.remote.VendorID, Options: s.local.Options}})
+		err = usercm.Tell(w, usercm.CmdAccept, &abi.UCMAccept{UID: uint64(i.handle), ConnParam: i.param(&p, data),
+			ID: i.number, ECE: abi.UCMECE{VendorID: s.remote.VendorID, Options: s.local.Options}})
 		if err != nil {
 			_ = c.qps.stop(i)
 		}
@@ -99,7 +99,7 @@ func (c *CM) Establish(h control.Handle) error {
 
 // establish has the kernel send the peer the last message of the handshake.
 func establish(w usercm.Writer, i *id) error {
-	return usercm.Tell(w, usercm.CmdAccept, &usercm.Accept{ID: i.number})
+	return usercm.Tell(w, usercm.CmdAccept, &abi.UCMAccept{ID: i.number})
 }
 
 // Reject is rdma_reject.
@@ -113,8 +113,8 @@ func (c *CM) RejectECE(h control.Handle, data []byte) error {
 
 func (c *CM) reject(h control.Handle, data []byte, reason uint8) error {
 	return c.once(h, func(w usercm.Writer, i *id) error {
-		q := usercm.Reject{ID: i.number, Reason: reason}
-		q.PrivateLen = uint8(copy(q.Private[:maxPrivate], data))
+		q := abi.UCMReject{ID: i.number, Reason: reason}
+		q.PrivateDataLen = uint8(copy(q.PrivateData[:maxPrivate], data))
 		return usercm.Tell(w, usercm.CmdReject, &q)
 	})
 }
@@ -143,7 +143,7 @@ func (c *CM) SetLocalECE(h control.Handle, e *abi.ECE) error {
 	if i.qp.handle != 0 || e.VendorID == 0 || e.CompMask != 0 {
 		return syscall.EINVAL
 	}
-	i.local = usercm.ECE{VendorID: e.VendorID, Options: e.Options}
+	i.local = abi.UCMECE{VendorID: e.VendorID, Options: e.Options}
 	return nil
 }
 

@@ -27,7 +27,7 @@ func (r *rig) paired(ps uint32) control.Handle {
 }
 
 // requested returns an ID of a request, without its QP.
-func (r *rig) requested(ps uint32, change ...func(*usercm.Event)) control.Handle {
+func (r *rig) requested(ps uint32, change ...func(*abi.UCMEventResp)) control.Handle {
 	r.t.Helper()
 	r.k.request(r.bound(ps), change...)
 	h := r.get().ID
@@ -51,7 +51,7 @@ func TestStates(t *testing.T) {
 		{"create by its PD", func(r *rig) {
 			h := r.bound(abi.RDMA_PS_TCP)
 			r.k.said()
-			r.must(r.CreateQPEx(h, &abi.QPInitAttrEx{PD: r.pd(h)}))
+			r.must(r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{CompMask: abi.IBV_QP_INIT_ATTR_PD}))
 		}, []string{"create", "INIT"}, nil},
 		{"create for datagrams", func(r *rig) {
 			h := r.bound(abi.RDMA_PS_UDP)
@@ -59,11 +59,11 @@ func TestStates(t *testing.T) {
 			r.must(r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{}))
 		}, []string{"create", "INIT", "RTR", "RTS"}, nil},
 		{"the peer accepts", func(r *rig) {
-			r.k.attr = usercm.QPAttr{MaxDestRdAtomic: 16, MaxRdAtomic: 4}
+			r.k.attr = abi.UverbsQPAttr{MaxDestRdAtomic: 16, MaxRdAtomic: 4}
 			h := r.paired(abi.RDMA_PS_TCP)
 			r.k.emit(h, abi.RDMA_CM_EVENT_CONNECT_RESPONSE)
 			r.want("event", r.get().Event, abi.RDMA_CM_EVENT_ESTABLISHED)
-			if a := last[usercm.Accept](r.k, usercm.CmdAccept); a.Param.Valid != 0 || a.UID != 0 {
+			if a := last[abi.UCMAccept](r.k, usercm.CmdAccept); a.ConnParam.Valid != 0 || a.UID != 0 {
 				r.t.Errorf("command %+v", a)
 			}
 		}, []string{"INIT 16/4", "RTR 16/4", "RTS 16/4"}, []string{"ACCEPT"}},
@@ -75,7 +75,7 @@ func TestStates(t *testing.T) {
 			r.ok(r.Establish(h))
 		}, nil, []string{"ACCEPT"}},
 		{"accept", func(r *rig) {
-			h := r.requested(abi.RDMA_PS_TCP, conn(usercm.ConnParam{InitiatorDepth: 4, ResponderResources: 200}))
+			h := r.requested(abi.RDMA_PS_TCP, conn(abi.UCMConnParam{InitiatorDepth: 4, ResponderResources: 200}))
 			r.must(r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{}))
 			r.v.said()
 			r.ok(r.Accept(h, everything, nil))
@@ -186,7 +186,8 @@ func TestResponse_Fails(t *testing.T) {
 		r := newRig(t)
 		h := r.paired(abi.RDMA_PS_TCP)
 		fail(r)
-		r.k.emit(h, abi.RDMA_CM_EVENT_CONNECT_RESPONSE, conn(usercm.ConnParam{PrivateLen: 1, Private: [256]byte{7}}))
+		r.k.emit(h, abi.RDMA_CM_EVENT_CONNECT_RESPONSE, conn(abi.UCMConnParam{PrivateDataLen: 1,
+			PrivateData: [256]byte{7}}))
 		ev := r.get()
 		if ev.Event != abi.RDMA_CM_EVENT_CONNECT_ERROR || ev.Status != -int32(syscall.EIO) || ev.ID != h {
 			t.Errorf("%+v", ev)
@@ -216,7 +217,7 @@ func TestCreateQP_Refused(t *testing.T) {
 		"a PD of another context": func() (control.Handle, error) {
 			return r.CreateQP(other, r.pd(other)+1, &abi.QPInitAttrEx{})
 		},
-		"no PD": func() (control.Handle, error) { return r.CreateQPEx(other, &abi.QPInitAttrEx{}) },
+		"no PD": func() (control.Handle, error) { return r.CreateQP(other, 0, &abi.QPInitAttrEx{}) },
 	} {
 		if qp, err := call(); qp != 0 || err != syscall.EINVAL {
 			t.Errorf("%s: %d, %v", name, qp, err)
@@ -256,14 +257,14 @@ func TestLimits(t *testing.T) {
 		p := everything
 		p.ResponderResources, p.InitiatorDepth = tc.ask[0], tc.ask[1]
 		var err error
-		var got usercm.ConnParam
+		var got abi.UCMConnParam
 		if tc.accepts {
-			h := r.requested(tc.ps, conn(usercm.ConnParam{ResponderResources: tc.peer[0], InitiatorDepth: tc.peer[1]}))
+			h := r.requested(tc.ps, conn(abi.UCMConnParam{ResponderResources: tc.peer[0], InitiatorDepth: tc.peer[1]}))
 			if err = r.Accept(h, p, nil); err == nil {
-				got = last[usercm.Accept](r.k, usercm.CmdAccept).Param
+				got = last[abi.UCMAccept](r.k, usercm.CmdAccept).ConnParam
 			}
 		} else if err = r.Connect(r.bound(tc.ps), p, nil); err == nil {
-			got = last[usercm.Connect](r.k, usercm.CmdConnect).Param
+			got = last[abi.UCMConnect](r.k, usercm.CmdConnect).ConnParam
 		}
 		if (err == syscall.EINVAL) != tc.wantEINVAL || err != nil && err != syscall.EINVAL {
 			t.Errorf("%+v: %v", tc, err)
@@ -287,11 +288,11 @@ func TestParam(t *testing.T) {
 				qpn = uint32(r.must(r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{SRQ: 1}))) + 7
 			}
 			r.ok(r.Connect(h, everything, data[:size]))
-			p := last[usercm.Connect](r.k, usercm.CmdConnect).Param
+			p := last[abi.UCMConnect](r.k, usercm.CmdConnect).ConnParam
 			n := min(size, 255)
 			if p.QPNum != qpn || p.SRQ != 1 || p.Valid != 1 || p.RetryCount != 7 || p.RNRRetryCount != 6 ||
-				p.FlowControl != 1 || int(p.PrivateLen) != n || string(p.Private[:n]) != string(data[:n]) ||
-				p.Private[n] != 0 {
+				p.FlowControl != 1 || int(p.PrivateDataLen) != n || string(p.PrivateData[:n]) != string(data[:n]) ||
+				p.PrivateData[n] != 0 {
 				t.Errorf("own QP %t, %d bytes: %+v", own, size, p)
 			}
 		}
@@ -299,13 +300,13 @@ func TestParam(t *testing.T) {
 	r := newRig(t)
 	h := r.requested(abi.RDMA_PS_TCP)
 	r.ok(r.Accept(h, everything, nil))
-	if a := last[usercm.Accept](r.k, usercm.CmdAccept); a.UID != uint64(h) {
+	if a := last[abi.UCMAccept](r.k, usercm.CmdAccept); a.UID != uint64(h) {
 		t.Errorf("the kernel names the ID %d, want %d", a.UID, h)
 	}
 	for reason, reject := range map[uint8]func(control.Handle, []byte) error{0: r.Reject, 35: r.RejectECE} {
 		r.ok(reject(h, []byte("no")))
-		q := last[usercm.Reject](r.k, usercm.CmdReject)
-		if q.Reason != reason || q.PrivateLen != 2 || q.Private[1] != 'o' {
+		q := last[abi.UCMReject](r.k, usercm.CmdReject)
+		if q.Reason != reason || q.PrivateDataLen != 2 || q.PrivateData[1] != 'o' {
 			t.Errorf("%+v, want reason %d", q, reason)
 		}
 	}
@@ -313,20 +314,20 @@ func TestParam(t *testing.T) {
 
 // TestECE: the options of two ends, with a QP of the ID's and with one of the program's.
 func TestECE(t *testing.T) {
-	peers := func(vendor, options uint32) func(*usercm.Event) {
-		return func(e *usercm.Event) { e.ECE = usercm.ECE{VendorID: vendor, Options: options} }
+	peers := func(vendor, options uint32) func(*abi.UCMEventResp) {
+		return func(e *abi.UCMEventResp) { e.ECE = abi.UCMECE{VendorID: vendor, Options: options} }
 	}
 	t.Run("request", func(t *testing.T) {
 		for _, tc := range []struct {
 			vendor, options uint32
 			noECE           bool
 			verbs           []string
-			want            usercm.ECE
+			want            abi.UCMECE
 		}{
-			{5, 3, false, []string{"create", "ece 5/3", "INIT"}, usercm.ECE{VendorID: 5, Options: 3}},
-			{6, 3, false, []string{"create", "ece 5/0", "INIT"}, usercm.ECE{VendorID: 6}},
-			{0, 0, false, []string{"create", "INIT"}, usercm.ECE{Options: 9}},
-			{5, 3, true, []string{"create", "INIT"}, usercm.ECE{VendorID: 5}},
+			{5, 3, false, []string{"create", "ece 5/3", "INIT"}, abi.UCMECE{VendorID: 5, Options: 3}},
+			{6, 3, false, []string{"create", "ece 5/0", "INIT"}, abi.UCMECE{VendorID: 6}},
+			{0, 0, false, []string{"create", "INIT"}, abi.UCMECE{Options: 9}},
+			{5, 3, true, []string{"create", "INIT"}, abi.UCMECE{VendorID: 5}},
 		} {
 			r := newRig(t)
 			r.v.ece, r.v.noECE = abi.ECE{VendorID: 5, Options: 9}, tc.noECE
@@ -337,7 +338,7 @@ func TestECE(t *testing.T) {
 			r.must(r.CreateQP(h, r.pd(h), &abi.QPInitAttrEx{}))
 			r.want("verbs", r.v.said(), tc.verbs)
 			r.ok(r.Accept(h, everything, nil))
-			r.want("accepted", last[usercm.Accept](r.k, usercm.CmdAccept).ECE, tc.want)
+			r.want("accepted", last[abi.UCMAccept](r.k, usercm.CmdAccept).ECE, tc.want)
 		}
 	})
 	t.Run("response", func(t *testing.T) {
@@ -353,7 +354,7 @@ func TestECE(t *testing.T) {
 			r.v.ece = abi.ECE{VendorID: 5, Options: 9}
 			h := r.paired(abi.RDMA_PS_TCP)
 			r.ok(r.Connect(h, everything, nil))
-			r.want("offered", last[usercm.Connect](r.k, usercm.CmdConnect).ECE, usercm.ECE{VendorID: 5, Options: 9})
+			r.want("offered", last[abi.UCMConnect](r.k, usercm.CmdConnect).ECE, abi.UCMECE{VendorID: 5, Options: 9})
 			r.k.emit(h, abi.RDMA_CM_EVENT_CONNECT_RESPONSE, peers(tc.vendor, 3))
 			r.want("event", r.get().Event, tc.event)
 			if j := r.v.said(); !slices.Contains(j[:1], tc.first) {
@@ -366,7 +367,7 @@ func TestECE(t *testing.T) {
 		h := r.bound(abi.RDMA_PS_TCP)
 		r.ok(r.SetLocalECE(h, &abi.ECE{VendorID: 5, Options: 4}))
 		r.ok(r.Connect(h, everything, nil))
-		r.want("offered", last[usercm.Connect](r.k, usercm.CmdConnect).ECE, usercm.ECE{VendorID: 5, Options: 4})
+		r.want("offered", last[abi.UCMConnect](r.k, usercm.CmdConnect).ECE, abi.UCMECE{VendorID: 5, Options: 4})
 		r.k.emit(h, abi.RDMA_CM_EVENT_CONNECT_RESPONSE, peers(6, 3))
 		r.get()
 		var got abi.ECE
@@ -392,19 +393,19 @@ func TestOptions(t *testing.T) {
 	r := newRig(t)
 	h := r.id(abi.RDMA_PS_TCP)
 	r.ok(r.SetOption(h, abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_TOS, []byte{3}))
-	o := last[usercm.SetOption](r.k, usercm.CmdSetOption)
-	if o.Level != 0 || o.Name != 0 || o.Len != 1 || o.Value == 0 {
+	o := last[abi.UCMSetOption](r.k, usercm.CmdSetOption)
+	if o.Level != 0 || o.Optname != 0 || o.Optlen != 1 || o.Optval == 0 {
 		t.Errorf("%+v", o)
 	}
 	r.ok(r.SetOption(h, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, nil))
-	o = last[usercm.SetOption](r.k, usercm.CmdSetOption)
-	if o.Level != 1 || o.Name != 1 || o.Len != 0 || o.Value != 0 {
+	o = last[abi.UCMSetOption](r.k, usercm.CmdSetOption)
+	if o.Level != 1 || o.Optname != 1 || o.Optlen != 0 || o.Optval != 0 {
 		t.Errorf("%+v", o)
 	}
 	r.ok(r.WriteCMEvent(h, abi.RDMA_CM_EVENT_USER, -5, 1<<40|7))
-	q := last[usercm.WriteCMEvent](r.k, usercm.CmdWriteCMEvent)
+	q := last[abi.UCMWriteCMEvent](r.k, usercm.CmdWriteCMEvent)
 	r.want("event", fmt.Sprint(q.Event, q.Status), "18 -5")
-	r.k.emit(h, q.Event, func(e *usercm.Event) { e.Status, e.Param = q.Status, q.Param })
+	r.k.emit(h, q.Event, func(e *abi.UCMEventResp) { e.Status, e.Param = q.Status, q.Param })
 	if ev := r.get(); ev.Arg() != 1<<40|7 || ev.Status != -5 || ev.ID != h {
 		t.Errorf("%+v", ev)
 	}

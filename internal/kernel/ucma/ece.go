@@ -6,7 +6,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
-	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
 // queryECE returns the options of a QP; none if the device has none.
@@ -36,7 +35,7 @@ func initECE(v control.Verbs, i *id, qp control.Handle) error {
 		return err
 	}
 	i.mu.Lock()
-	i.local = usercm.ECE{VendorID: e.VendorID, Options: e.Options}
+	i.local = abi.UCMECE{VendorID: e.VendorID, Options: e.Options}
 	remote := i.remote
 	i.mu.Unlock()
 	switch remote.VendorID {
@@ -64,10 +63,10 @@ func agreeECE(v control.Verbs, i *id, qp control.Handle) error {
 }
 
 // takeECE gives the QP of an ID the options that the peer has accepted.
-func takeECE(v control.Verbs, i *id, qp control.Handle, e usercm.ECE) error {
+func takeECE(v control.Verbs, i *id, qp control.Handle, e abi.UCMECE) error {
 	local := i.now().local
 	if e.VendorID == 0 { // the peer, or a kernel on the way, does not know of them
-		e = usercm.ECE{VendorID: local.VendorID}
+		e = abi.UCMECE{VendorID: local.VendorID}
 	} else if e.VendorID != local.VendorID {
 		return syscall.EINVAL
 	}

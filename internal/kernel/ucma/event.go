@@ -26,12 +26,12 @@ func (c *CM) GetEvent(h control.Handle, do func(*control.CMEvent)) error {
 // next reads an event, and reports whether it was one for the program.
 func (c *CM) next(ch *channel, do func(*control.CMEvent)) (news bool, err error) {
 	var (
-		e  usercm.Event
+		e  abi.UCMEventResp
 		of subject
 		ev *control.CMEvent
 	)
 	err = ch.file.Do(func(w usercm.Writer) error {
-		var q usercm.GetEvent
+		var q abi.UCMGetEvent
 		if err := usercm.Ask(w, usercm.CmdGetEvent, &q, &q.Response, &e); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ type subject struct {
 	group *group
 }
 
-func subjectOf(c *CM, e *usercm.Event) (s subject) {
+func subjectOf(c *CM, e *abi.UCMEventResp) (s subject) {
 	if g, err := c.groups.get(control.Handle(e.UID)); err == nil {
 		return subject{g.id, g}
 	}
@@ -79,7 +79,7 @@ type arrival struct {
 	c  *CM
 	w  usercm.Writer
 	ch *channel
-	e  *usercm.Event
+	e  *abi.UCMEventResp
 	of subject
 	ev *control.CMEvent
 }
@@ -134,10 +134,10 @@ func (a *arrival) take() bool {
 	case abi.RDMA_CM_EVENT_MULTICAST_JOIN, abi.RDMA_CM_EVENT_MULTICAST_ERROR:
 		a.multicast()
 	case abi.RDMA_CM_EVENT_USER:
-		a.ev.Param.PrivateData = uintptr(a.e.Arg()) // where the union has it
+		a.ev.Param.PrivateData = uintptr(usercm.Arg(a.e)) // where the union has it
 	case abi.RDMA_CM_EVENT_INTERNAL: // of ResolveAddrInfo
 		a.ev.Event = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
-		return a.e.Arg() == abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
+		return usercm.Arg(a.e) == abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
 	}
 	return true
 }
@@ -184,7 +184,7 @@ func (a *arrival) routed() error {
 // request makes the ID of a connection request; ok is false if the request cannot be served.
 func (a *arrival) request() (ok bool) {
 	listener := a.of.id
-	n, p := a.c.newID(a.ch, listener.ps, listener.typ), a.e.Conn()
+	n, p := a.c.newID(a.ch, listener.ps, listener.typ), usercm.Conn(a.e)
 	n.number, n.remote = a.e.ID, a.e.ECE
 	n.limits = limits{responder: p.ResponderResources, initiator: p.InitiatorDepth}
 	if err := n.query(a.w, &a.c.devices); err != nil {
@@ -249,16 +249,16 @@ func (a *arrival) param() {
 }
 
 func (a *arrival) conn() {
-	p := a.e.Conn()
-	*a.ev.Conn() = abi.RDMAConnParam{PrivateDataLen: p.PrivateLen, ResponderResources: p.ResponderResources,
+	p := usercm.Conn(a.e)
+	*a.ev.Conn() = abi.RDMAConnParam{PrivateDataLen: p.PrivateDataLen, ResponderResources: p.ResponderResources,
 		InitiatorDepth: p.InitiatorDepth, FlowControl: p.FlowControl, RetryCount: p.RetryCount,
 		RNRRetryCount: p.RNRRetryCount, SRQ: p.SRQ, QPNum: p.QPNum}
-	a.ev.Data = append([]byte(nil), p.Private[:p.PrivateLen]...)
+	a.ev.Data = append([]byte(nil), p.PrivateData[:p.PrivateDataLen]...)
 }
 
 func (a *arrival) ud() {
-	p := a.e.UD()
+	p := usercm.UD(a.e)
 	a.ev.UD = true
-	a.ev.Param = abi.RDMAUDParam{PrivateDataLen: p.PrivateLen, AHAttr: p.AHAttr, QPNum: p.QPNum, QKey: p.QKey}
-	a.ev.Data = append([]byte(nil), p.Private[:p.PrivateLen]...)
+	a.ev.Param = abi.RDMAUDParam{PrivateDataLen: p.PrivateDataLen, AHAttr: p.AHAttr, QPNum: p.QPNum, QKey: p.QKey}
+	a.ev.Data = append([]byte(nil), p.PrivateData[:p.PrivateDataLen]...)
 }

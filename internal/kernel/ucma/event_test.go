@@ -24,13 +24,13 @@ func TestEvents(t *testing.T) {
 			t.Run(fmt.Sprintf("%#x/%d", ps, event), func(t *testing.T) {
 				r := newRig(t)
 				h := r.bound(ps)
-				param := conn(usercm.ConnParam{QPNum: 77, PrivateLen: 255, Private: [256]byte{254: 9}, SRQ: 1,
+				param := conn(abi.UCMConnParam{QPNum: 77, PrivateDataLen: 255, PrivateData: [256]byte{254: 9}, SRQ: 1,
 					ResponderResources: 2, InitiatorDepth: 3, FlowControl: 1, RetryCount: 4, RNRRetryCount: 5})
 				if datagrams {
-					param = ud(usercm.UDParam{QPNum: 77, QKey: 8, PrivateLen: 255, Private: [256]byte{254: 9},
+					param = ud(abi.UCMUDParam{QPNum: 77, QKey: 8, PrivateDataLen: 255, PrivateData: [256]byte{254: 9},
 						AHAttr: abi.AHAttr{DLID: 6, PortNum: 1}})
 				}
-				e := func(e *usercm.Event) { param(e); e.Status = -7 }
+				e := func(e *abi.UCMEventResp) { param(e); e.Status = -7 }
 				if event == abi.RDMA_CM_EVENT_CONNECT_REQUEST {
 					r.k.request(h, e)
 				} else {
@@ -134,8 +134,8 @@ func TestAddresses(t *testing.T) {
 	r := newRig(t)
 	h, a, b := r.id(abi.RDMA_PS_TCP), inet(1, 1), inet(2, 2)
 	r.ok(r.ResolveAddr(h, &a, &b, 2000))
-	q := last[usercm.ResolveAddr](r.k, usercm.CmdResolveAddr)
-	if q.Src != a || q.Dst != b || q.SrcSize != 16 || q.DstSize != 16 || q.Timeout != 2000 || r.Dst(h) != b {
+	q := last[abi.UCMResolveAddr](r.k, usercm.CmdResolveAddr)
+	if q.SrcAddr != a || q.DstAddr != b || q.SrcSize != 16 || q.DstSize != 16 || q.TimeoutMs != 2000 || r.Dst(h) != b {
 		t.Errorf("%+v", q)
 	}
 	r.k.fail[usercm.CmdResolveAddr] = syscall.ENETUNREACH
@@ -152,10 +152,10 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	r.want("the kernel", r.k.said(), []string(nil))
-	r.k.addr.Src = inet(1, 77)
+	r.k.addr.SrcAddr = inet(1, 77)
 	r.ok(r.Listen(h, 5))
 	r.want("the port that the kernel has chosen", r.Src(h), inet(1, 77))
-	r.want("backlog", last[usercm.IDArg](r.k, usercm.CmdListen).Arg, 5)
+	r.want("backlog", last[abi.UCMIDArg](r.k, usercm.CmdListen).Arg, 5)
 }
 
 // TestPaths: more paths than there is room for are as many as there is room for, and each field is in its place.
@@ -211,7 +211,7 @@ func FuzzEvents(f *testing.F) {
 		}
 		for n := 0; n+2 <= len(data) && n < 16; n += 2 {
 			uid := []control.Handle{0, tcp, udp, udp + 1, r.ch, control.Handle(seed)}[int(data[n+1])%6]
-			r.k.emit(uid, uint32(data[n]%26), func(e *usercm.Event) {
+			r.k.emit(uid, uint32(data[n]%26), func(e *abi.UCMEventResp) {
 				e.ID = uint32(seed)
 				copy(e.Param[:], data[n:])
 				e.Status = int32(binary.NativeEndian.Uint32(append(slices.Clone(data[n:]), 0, 0, 0, 0)))

@@ -20,15 +20,15 @@ type kernel struct {
 	next     uint32
 	uids     map[uint32]uint64 // of IDs and groups
 	reported map[uint64]uint32 // events, by UID
-	queue    []usercm.Event
+	queue    []abi.UCMEventResp
 	journal  []string
 	commands map[usercm.Command][]byte // the last ones
 	fail     map[usercm.Command]error
 	reply    func(c usercm.Command, resp []byte) // changes a reply
 	wait     chan bool                           // GET_EVENT waits for it, after it has taken the event
-	addr     usercm.AddrResp                     // of all IDs
+	addr     abi.UCMQueryAddrResp                // of all IDs
 	paths    usercm.PathResp
-	attr     usercm.QPAttr
+	attr     abi.UverbsQPAttr
 	gid      string // the local one, in the addresses of IP
 }
 
@@ -39,8 +39,8 @@ func newKernel() *kernel {
 		fail: map[usercm.Command]error{}}
 	k.addr.NodeGUID.Set(guid)
 	k.addr.PKey.Set(0xffff)
-	k.addr.Port, k.addr.SrcSize, k.addr.DstSize, k.addr.DeviceIndex = 1, 16, 16, 3
-	k.addr.Src, k.addr.Dst = inet(1, 100), inet(2, 200)
+	k.addr.PortNum, k.addr.SrcSize, k.addr.DstSize, k.addr.DeviceIndex = 1, 16, 16, 3
+	k.addr.SrcAddr, k.addr.DstAddr = inet(1, 100), inet(2, 200)
 	k.paths.NumPaths = 1
 	k.paths.Paths[0].Path.DLID.Set(9)
 	return k
@@ -48,7 +48,7 @@ func newKernel() *kernel {
 
 // ib makes the addresses of all IDs those of InfiniBand.
 func (k *kernel) ib() {
-	for _, a := range []*sockaddr.Addr{&k.addr.Src, &k.addr.Dst} {
+	for _, a := range []*[128]byte{&k.addr.SrcAddr, &k.addr.DstAddr} {
 		*a = sockaddr.Addr{}
 		binary.NativeEndian.PutUint16(a[:], sockaddr.IB)
 		a[8] = 0xfe
@@ -105,15 +105,15 @@ func (k *kernel) Write(command, resp []byte) (int, error) {
 func (k *kernel) run(c usercm.Command, body, resp []byte) error {
 	switch c {
 	case usercm.CmdCreateID:
-		encode(resp, k.add(decode[usercm.CreateID](body).UID))
+		encode(resp, k.add(decode[abi.UCMCreateID](body).UID))
 	case usercm.CmdJoinMcast:
-		encode(resp, k.add(decode[usercm.JoinMcast](body).UID))
+		encode(resp, k.add(decode[abi.UCMJoinMcast](body).UID))
 	case usercm.CmdAccept:
-		if a := decode[usercm.Accept](body); a.Param.Valid == 1 {
+		if a := decode[abi.UCMAccept](body); a.ConnParam.Valid == 1 {
 			k.uids[a.ID] = a.UID
 		}
 	case usercm.CmdDestroyID, usercm.CmdLeaveMcast, usercm.CmdMigrateID:
-		q := decode[usercm.Query](body)
+		q := decode[abi.UCMQuery](body)
 		uid, ok := k.uids[q.ID]
 		if !ok {
 			return syscall.ENOENT
@@ -123,23 +123,23 @@ func (k *kernel) run(c usercm.Command, body, resp []byte) error {
 			delete(k.uids, q.ID)
 		}
 	case usercm.CmdQuery:
-		if decode[usercm.Query](body).Arg == usercm.QueryPath {
+		if decode[abi.UCMQuery](body).Arg == usercm.QueryPath {
 			encode(resp, &k.paths)
 		} else {
 			encode(resp, &k.addr)
 		}
 	case usercm.CmdQueryRoute:
-		r := usercm.RouteResp{NodeGUID: k.addr.NodeGUID, NumPaths: k.paths.NumPaths, Port: k.addr.Port,
+		r := abi.UCMQueryRouteResp{NodeGUID: k.addr.NodeGUID, NumPaths: k.paths.NumPaths, PortNum: k.addr.PortNum,
 			DeviceIndex: k.addr.DeviceIndex}
-		copy(r.Src[:], k.addr.Src[:])
-		copy(r.Dst[:], k.addr.Dst[:])
-		copy(r.Paths[0].SGID[:], k.gid)
-		r.Paths[0].PKey, r.Paths[0].DLID = k.addr.PKey, k.paths.Paths[0].Path.DLID
+		copy(r.SrcAddr[:], k.addr.SrcAddr[:])
+		copy(r.DstAddr[:], k.addr.DstAddr[:])
+		copy(r.IBRoute[0].SGID[:], k.gid)
+		r.IBRoute[0].PKey, r.IBRoute[0].DLID = k.addr.PKey, k.paths.Paths[0].Path.DLID
 		encode(resp, &r)
 	case usercm.CmdInitQPAttr:
 		a := k.attr
-		a.State = decode[usercm.Query](body).Arg
-		a.Mask = abi.IBV_QP_STATE | kernelBits
+		a.QPState = decode[abi.UCMQuery](body).Arg
+		a.QPAttrMask = abi.IBV_QP_STATE | kernelBits
 		encode(resp, &a)
 	case usercm.CmdGetEvent:
 		if len(k.queue) == 0 {
@@ -160,8 +160,8 @@ func (k *kernel) add(uid uint64) uint32 {
 }
 
 // emit queues an event of an ID or a group.
-func (k *kernel) emit(h control.Handle, event uint32, change ...func(*usercm.Event)) {
-	e := usercm.Event{UID: uint64(h), Event: event}
+func (k *kernel) emit(h control.Handle, event uint32, change ...func(*abi.UCMEventResp)) {
+	e := abi.UCMEventResp{UID: uint64(h), Event: event}
 	for _, f := range change {
 		f(&e)
 	}
@@ -171,11 +171,11 @@ func (k *kernel) emit(h control.Handle, event uint32, change ...func(*usercm.Eve
 }
 
 // request queues a connection request, and returns the kernel's number of the new ID.
-func (k *kernel) request(listener control.Handle, change ...func(*usercm.Event)) uint32 {
+func (k *kernel) request(listener control.Handle, change ...func(*abi.UCMEventResp)) uint32 {
 	k.mu.Lock()
 	n := k.add(0)
 	k.mu.Unlock()
-	k.emit(listener, abi.RDMA_CM_EVENT_CONNECT_REQUEST, append(change, func(e *usercm.Event) { e.ID = n })...)
+	k.emit(listener, abi.RDMA_CM_EVENT_CONNECT_REQUEST, append(change, func(e *abi.UCMEventResp) { e.ID = n })...)
 	return n
 }
 
@@ -195,12 +195,12 @@ func last[T any](k *kernel, c usercm.Command) T {
 }
 
 // conn and ud set the parameter of an event.
-func conn(p usercm.ConnParam) func(*usercm.Event) {
-	return func(e *usercm.Event) { encode(e.Param[:], &p) }
+func conn(p abi.UCMConnParam) func(*abi.UCMEventResp) {
+	return func(e *abi.UCMEventResp) { encode(e.Param[:], &p) }
 }
 
-func ud(p usercm.UDParam) func(*usercm.Event) {
-	return func(e *usercm.Event) { encode(e.Param[:], &p) }
+func ud(p abi.UCMUDParam) func(*abi.UCMEventResp) {
+	return func(e *abi.UCMEventResp) { encode(e.Param[:], &p) }
 }
 
 // host is a device of the fake verbs.

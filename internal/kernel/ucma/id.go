@@ -34,7 +34,7 @@ func (c *CM) create(h control.Handle, ps, typ uint32) (*id, error) {
 	}
 	i := c.newID(ch, ps, typ)
 	err = ch.file.Once(func(w usercm.Writer) (err error) {
-		q := usercm.CreateID{UID: uint64(i.handle), PS: uint16(ps), QPType: uint8(typ)}
+		q := abi.UCMCreateID{UID: uint64(i.handle), PS: uint16(ps), QPType: uint8(typ)}
 		i.number, err = number(w, usercm.CmdCreateID, &q, &q.Response)
 		return err
 	})
@@ -123,8 +123,8 @@ func (c *CM) SetChannel(h, to control.Handle) {
 // SetOption is rdma_set_option.
 func (c *CM) SetOption(h control.Handle, level, name int, value []byte) error {
 	return c.once(h, func(w usercm.Writer, i *id) error {
-		q := usercm.SetOption{ID: i.number, Level: uint32(level), Name: uint32(name), Len: uint32(len(value))}
-		return usercm.Give(w, usercm.CmdSetOption, &q, &q.Value, value)
+		q := abi.UCMSetOption{ID: i.number, Level: uint32(level), Optname: uint32(name), Optlen: uint32(len(value))}
+		return usercm.Give(w, usercm.CmdSetOption, &q, &q.Optval, value)
 	})
 }
 
@@ -134,8 +134,8 @@ func (c *CM) WriteCMEvent(h control.Handle, event uint32, status int32, arg uint
 		return syscall.EINVAL
 	}
 	return c.with(h, func(w usercm.Writer, i *id) error {
-		q := usercm.WriteCMEvent{ID: i.number, Event: event, Status: status}
-		q.SetArg(arg)
+		q := abi.UCMWriteCMEvent{ID: i.number, Event: event, Status: status}
+		usercm.SetArg(&q, arg)
 		return usercm.Tell(w, usercm.CmdWriteCMEvent, &q)
 	})
 }

@@ -144,7 +144,7 @@ func TestMigrateID(t *testing.T) {
 		}
 		close(processing)
 		<-moved
-		if q := last[usercm.Query](to, usercm.CmdMigrateID); q.ID != 0 || int32(q.Arg) != -1 {
+		if q := last[abi.UCMQuery](to, usercm.CmdMigrateID); q.ID != 0 || int32(q.Arg) != -1 {
 			t.Errorf("command %+v, want the descriptor of the old file", q)
 		}
 		r.ok(r.ResolveRoute(h, 1))
@@ -171,7 +171,7 @@ func TestRequest(t *testing.T) {
 		r := newRig(t)
 		l := r.bound(ps)
 		r.ok(r.Listen(l, 4))
-		n := r.k.request(l, conn(usercm.ConnParam{QPNum: 77, PrivateLen: 3, Private: [256]byte{1, 2, 3},
+		n := r.k.request(l, conn(abi.UCMConnParam{QPNum: 77, PrivateDataLen: 3, PrivateData: [256]byte{1, 2, 3},
 			InitiatorDepth: 5}))
 		ev := r.get()
 		if ev.ListenID != l || ev.ID == l || ev.ID == 0 || ev.UD != (typ == abi.IBV_QPT_UD) {
@@ -203,8 +203,8 @@ func TestRequest_Fails(t *testing.T) {
 		{"the query", func(r *rig) { r.k.fail[usercm.CmdQueryRoute] = syscall.EIO }, 0},
 		{"a device that cannot be opened", func(r *rig) { r.v.hosts[0].broken = true }, 0},
 		{"an unknown device", func(r *rig) { r.k.addr.NodeGUID.Set(5) }, 0},
-		{"a port that is none, of InfiniBand", func(r *rig) { r.k.ib(); r.k.addr.Port = 3 }, 0},
-		{"a port that is none", func(r *rig) { r.k.addr.Port = 3 }, 0},
+		{"a port that is none, of InfiniBand", func(r *rig) { r.k.ib(); r.k.addr.PortNum = 3 }, 0},
+		{"a port that is none", func(r *rig) { r.k.addr.PortNum = 3 }, 0},
 		{"an address of 129 bytes", func(r *rig) { r.k.ib(); r.k.addr.DstSize = 129 }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -331,7 +331,7 @@ func TestNoSuchHandle(t *testing.T) {
 func (r *rig) Pair(h control.Handle, attr *abi.QPAttr) (control.Handle, uint32, error) {
 	mask, err := r.InitQPAttr(h, attr)
 	qp, err2 := r.CreateQP(h, 1, &abi.QPInitAttrEx{})
-	qp2, err3 := r.CreateQPEx(h, &abi.QPInitAttrEx{PD: 1})
+	qp2, err3 := r.CreateQP(h, 1, &abi.QPInitAttrEx{CompMask: abi.IBV_QP_INIT_ATTR_PD})
 	if err2 != err || err3 != err {
 		r.t.Errorf("%v, %v, %v", err, err2, err3)
 	}

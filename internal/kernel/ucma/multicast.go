@@ -28,7 +28,7 @@ func (c *CM) JoinMulticastEx(h control.Handle, a *sockaddr.Addr, flags uint32, c
 		g := &group{handle: c.handle(), id: i, cookie: cookie, addr: addr,
 			sendOnly: flags == abi.RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER}
 		c.groups.put(g.handle, g) // before the event can come
-		q := usercm.JoinMcast{UID: uint64(g.handle), ID: i.number, Size: size, Flags: uint16(flags), Addr: addr}
+		q := abi.UCMJoinMcast{UID: uint64(g.handle), ID: i.number, AddrSize: size, JoinFlags: uint16(flags), Addr: addr}
 		var err error
 		if g.number, err = number(w, usercm.CmdJoinMcast, &q, &q.Response); err != nil {
 			c.groups.drop(g.handle)

@@ -18,8 +18,8 @@ var group9 = inet(9, 0)
 func (r *rig) joinGroup(h control.Handle, flags uint32, cookie uintptr) control.Handle {
 	r.t.Helper()
 	r.ok(r.JoinMulticastEx(h, &group9, flags, cookie))
-	q := last[usercm.JoinMcast](r.k, usercm.CmdJoinMcast)
-	if q.Flags != uint16(flags) || q.Addr != group9 || q.Size != 16 {
+	q := last[abi.UCMJoinMcast](r.k, usercm.CmdJoinMcast)
+	if q.JoinFlags != uint16(flags) || q.Addr != group9 || q.AddrSize != 16 {
 		r.t.Errorf("command %+v", q)
 	}
 	return control.Handle(q.UID)
@@ -33,16 +33,16 @@ func TestMulticast(t *testing.T) {
 		name   string
 		qp     bool
 		flags  uint32
-		change func(r *rig, e *usercm.Event)
+		change func(r *rig, e *abi.UCMEventResp)
 		event  uint32
 		verbs  []string
 	}{
 		{"with a QP", true, member, nil, abi.RDMA_CM_EVENT_MULTICAST_JOIN, []string{"attach", "detach"}},
 		{"to send only", true, sendOnly, nil, abi.RDMA_CM_EVENT_MULTICAST_JOIN, nil},
 		{"without a QP", false, member, nil, abi.RDMA_CM_EVENT_MULTICAST_JOIN, nil},
-		{"attaching fails", true, member, func(r *rig, _ *usercm.Event) { r.v.fail["attach"] = syscall.ENOMEM },
+		{"attaching fails", true, member, func(r *rig, _ *abi.UCMEventResp) { r.v.fail["attach"] = syscall.ENOMEM },
 			abi.RDMA_CM_EVENT_MULTICAST_ERROR, []string{"attach", "detach"}},
-		{"the join fails", true, member, func(_ *rig, e *usercm.Event) {
+		{"the join fails", true, member, func(_ *rig, e *abi.UCMEventResp) {
 			e.Event, e.Status = abi.RDMA_CM_EVENT_MULTICAST_ERROR, -int32(syscall.ENOMEM)
 		}, abi.RDMA_CM_EVENT_MULTICAST_ERROR, nil},
 	} {
@@ -54,8 +54,9 @@ func TestMulticast(t *testing.T) {
 			}
 			r.v.said()
 			g := r.joinGroup(h, tc.flags, 0xc00c1e)
-			r.k.emit(g, abi.RDMA_CM_EVENT_MULTICAST_JOIN, ud(usercm.UDParam{QPNum: 0xffffff, QKey: 5, PrivateLen: 9}),
-				func(e *usercm.Event) {
+			r.k.emit(g, abi.RDMA_CM_EVENT_MULTICAST_JOIN, ud(abi.UCMUDParam{QPNum: 0xffffff, QKey: 5,
+				PrivateDataLen: 9}),
+				func(e *abi.UCMEventResp) {
 					if tc.change != nil {
 						tc.change(r, e)
 					}
@@ -116,7 +117,7 @@ func TestMulticast_Twice(t *testing.T) {
 	var left []uint32
 	for range 2 {
 		r.ok(r.LeaveMulticast(h, &group9))
-		left = append(left, last[usercm.Query](r.k, usercm.CmdLeaveMcast).ID)
+		left = append(left, last[abi.UCMQuery](r.k, usercm.CmdLeaveMcast).ID)
 	}
 	if !slices.Equal(left, []uint32{2, 1}) {
 		t.Errorf("left %v, want the kernel's numbers 2 and 1", left)

@@ -38,8 +38,8 @@ type state struct {
 	route
 	qp     pair
 	limits limits
-	local  usercm.ECE
-	remote usercm.ECE
+	local  abi.UCMECE
+	remote abi.UCMECE
 	failed bool // the queue pair could not be brought up: what follows of the connection is no news
 }
 

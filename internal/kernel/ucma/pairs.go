@@ -29,16 +29,16 @@ func (p pairs) begin(w usercm.Writer, i *id, qp control.Handle) error {
 }
 
 func initQPAttr(w usercm.Writer, i *id, attr *abi.QPAttr) (mask uint32, err error) {
-	q, r := usercm.Query{ID: i.number, Arg: attr.QPState}, usercm.QPAttr{}
+	q, r := abi.UCMQuery{ID: i.number, Arg: attr.QPState}, abi.UverbsQPAttr{}
 	if err := usercm.Ask(w, usercm.CmdInitQPAttr, &q, &q.Response, &r); err != nil {
 		return 0, err
 	}
-	if r.State != attr.QPState {
-		return 0, &usercm.ReplyError{Command: usercm.CmdInitQPAttr, What: "the state", Got: fmt.Sprint(r.State),
+	if r.QPState != attr.QPState {
+		return 0, &usercm.ReplyError{Command: usercm.CmdInitQPAttr, What: "the state", Got: fmt.Sprint(r.QPState),
 			Want: fmt.Sprint(attr.QPState)}
 	}
-	*attr = r.ToC()
-	return r.Mask, nil
+	*attr = r.QPAttr()
+	return r.QPAttrMask, nil
 }
 
 // kernelBits are of the kernel's mask only: attributes for RoCE, which ibv_modify_qp does not know.

@@ -8,27 +8,20 @@ import (
 	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
-// CreateQP is rdma_create_qp. Its QP is in INIT; one for datagrams is in RTS.
-func (c *CM) CreateQP(h, pd control.Handle, attr *abi.QPInitAttrEx) (control.Handle, error) {
-	return c.createQP(h, pd, attr, func(control.Handle) (control.Handle, error) { return c.v.CreateQP(pd, attr) })
-}
-
-// CreateQPEx is rdma_create_qp_ex.
-func (c *CM) CreateQPEx(h control.Handle, attr *abi.QPInitAttrEx) (control.Handle, error) {
-	return c.createQP(h, attr.PD, attr, func(ctx control.Handle) (control.Handle, error) {
-		return c.v.CreateQPEx(ctx, attr)
-	})
-}
-
-func (c *CM) createQP(
-	h, pd control.Handle, attr *abi.QPInitAttrEx, create func(ctx control.Handle) (control.Handle, error),
-) (qp control.Handle, err error) {
+// CreateQP is rdma_create_qp, and rdma_create_qp_ex. Its QP is in INIT; one for datagrams is in RTS.
+func (c *CM) CreateQP(h, pd control.Handle, attr *abi.QPInitAttrEx) (qp control.Handle, err error) {
 	err = c.with(h, func(w usercm.Writer, i *id) error {
 		s := i.now()
 		if s.dev == nil || pd == 0 || c.v.Owner(pd) != s.dev.context || s.qp.handle != 0 {
 			return syscall.EINVAL
 		}
-		if qp, err = create(s.dev.context); err != nil {
+		if attr.CompMask == 0 {
+			qp, err = c.v.CreateQP(pd, attr)
+		} else {
+			attr.CompMask, attr.PD = attr.CompMask|abi.IBV_QP_INIT_ATTR_PD, pd
+			qp, err = c.v.CreateQPEx(s.dev.context, attr)
+		}
+		if err != nil {
 			return err
 		}
 		if err = c.qps.begin(w, i, qp); err != nil {
@@ -49,11 +42,6 @@ func (c *CM) createQP(
 		return 0, err
 	}
 	return qp, nil
-}
-
-// HasQP reports whether the ID has a QP of CreateQP or CreateQPEx.
-func (c *CM) HasQP(h control.Handle) bool {
-	return c.known(h).qp.handle != 0
 }
 
 // ForgetQP notes that the QP is destroyed.

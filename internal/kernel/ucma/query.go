@@ -13,23 +13,23 @@ import (
 // one. The error is ENODEV if the device cannot be opened. One command has it all, unless the addresses are those of
 // InfiniBand.
 func (i *id) query(w usercm.Writer, d *devices) error {
-	q, r := usercm.Query{ID: i.number}, usercm.RouteResp{DeviceIndex: none}
+	q, r := abi.UCMQuery{ID: i.number}, abi.UCMQueryRouteResp{DeviceIndex: none}
 	if err := usercm.Ask(w, usercm.CmdQueryRoute, &q, &q.Response, &r); err != nil {
 		return err
 	}
-	src, dst := sockaddr.Of(r.Src[:]), sockaddr.Of(r.Dst[:])
+	src, dst := sockaddr.Of(r.SrcAddr[:]), sockaddr.Of(r.DstAddr[:])
 	if src.Family() == sockaddr.IB || dst.Family() == sockaddr.IB {
 		return i.queryIB(w, d)
 	}
-	paths := make([]abi.SAPathRec, min(int(r.NumPaths), len(r.Paths)))
+	paths := make([]abi.SAPathRec, min(int(r.NumPaths), len(r.IBRoute)))
 	for k := range paths {
-		paths[k] = r.Paths[k].ToC()
+		paths[k] = r.IBRoute[k].SAPathRec()
 	}
 	i.mu.Lock()
-	i.src, i.dst, i.sgid, i.dgid = src, dst, r.Paths[0].SGID, r.Paths[0].DGID
+	i.src, i.dst, i.sgid, i.dgid = src, dst, r.IBRoute[0].SGID, r.IBRoute[0].DGID
 	i.mu.Unlock()
 	i.setPaths(paths)
-	return i.setDevice(d, r.NodeGUID.Get(), r.DeviceIndex, usercm.CmdQueryRoute, r.Port, r.Paths[0].PKey.Get())
+	return i.setDevice(d, r.NodeGUID.Get(), r.DeviceIndex, usercm.CmdQueryRoute, r.PortNum, r.IBRoute[0].PKey.Get())
 }
 
 func (i *id) setPaths(paths []abi.SAPathRec) {
@@ -75,8 +75,8 @@ func (i *id) queryIB(w usercm.Writer, d *devices) error {
 	return i.queryPaths(w)
 }
 
-func ask(w usercm.Writer, i *id, what uint32) (r usercm.AddrResp, err error) {
-	q := usercm.Query{ID: i.number, Arg: what}
+func ask(w usercm.Writer, i *id, what uint32) (r abi.UCMQueryAddrResp, err error) {
+	q := abi.UCMQuery{ID: i.number, Arg: what}
 	r.DeviceIndex = none
 	err = usercm.Ask(w, usercm.CmdQuery, &q, &q.Response, &r)
 	if n := max(r.SrcSize, r.DstSize); err == nil && n > sockaddr.Size {
@@ -93,10 +93,10 @@ func (i *id) queryAddr(w usercm.Writer, d *devices) error {
 		return err
 	}
 	i.mu.Lock()
-	copy(i.src[:], r.Src[:r.SrcSize])
-	copy(i.dst[:], r.Dst[:r.DstSize])
+	copy(i.src[:], r.SrcAddr[:r.SrcSize])
+	copy(i.dst[:], r.DstAddr[:r.DstSize])
 	i.mu.Unlock()
-	return i.setDevice(d, r.NodeGUID.Get(), r.DeviceIndex, usercm.CmdQuery, r.Port, r.PKey.Get())
+	return i.setDevice(d, r.NodeGUID.Get(), r.DeviceIndex, usercm.CmdQuery, r.PortNum, r.PKey.Get())
 }
 
 // queryGIDs fetches the GIDs. The kernel has them as the addresses of two struct sockaddr_ib.
@@ -108,14 +108,14 @@ func (i *id) queryGIDs(w usercm.Writer) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	copy(i.sgid[:], r.Src[gid:])
-	copy(i.dgid[:], r.Dst[gid:])
+	copy(i.sgid[:], r.SrcAddr[gid:])
+	copy(i.dgid[:], r.DstAddr[gid:])
 	return nil
 }
 
 // queryPaths fetches the path records.
 func (i *id) queryPaths(w usercm.Writer) error {
-	q, r := usercm.Query{ID: i.number, Arg: usercm.QueryPath}, usercm.PathResp{}
+	q, r := abi.UCMQuery{ID: i.number, Arg: usercm.QueryPath}, usercm.PathResp{}
 	if err := usercm.Ask(w, usercm.CmdQuery, &q, &q.Response, &r); err != nil {
 		return err
 	}

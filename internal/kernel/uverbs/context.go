@@ -1,6 +1,6 @@
 package uverbs
 
-import "structs"
+import "github.com/pureverbs/pureverbs/internal/abi"
 
 // Context has the answer to GetContext.
 type Context struct {
@@ -9,36 +9,23 @@ type Context struct {
 	OptionalMR  bool // it ignores optional access flags that it does not know
 }
 
-// getContextReq is struct ib_uverbs_get_context of rdma/ib_user_verbs.h.
-type getContextReq struct {
-	_        structs.HostLayout
-	response uint64
-}
-
-// getContextResp is struct ib_uverbs_get_context_resp.
-type getContextResp struct {
-	_           structs.HostLayout
-	asyncFD     uint32
-	compVectors uint32
-}
-
 const coreOptionalMR = 1 << 0 // C: IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS
 
 // GetContext makes the file's context.
 func (f *File) GetContext(d Driver) (Context, error) {
-	q, r, core := new(getContextReq), new(getContextResp), new(uint64)
-	r.asyncFD = noFD
-	err := f.do(&getContext, request{Bytes(q), Bytes(r), d}, Out(0, Bytes(&r.compVectors)), Out(1, Bytes(core)))
+	q, r, core := new(abi.UverbsGetContext), new(abi.UverbsGetContextResp), new(uint64)
+	r.AsyncFD = noFD
+	err := f.do(&getContext, request{Bytes(q), Bytes(r), d}, Out(0, Bytes(&r.NumCompVectors)), Out(1, Bytes(core)))
 	if err != nil {
 		return Context{AsyncFD: -1}, err
 	}
-	c := Context{AsyncFD: -1, CompVectors: r.compVectors, OptionalMR: *core&coreOptionalMR != 0}
-	if r.asyncFD == noFD { // it came by the method
-		if err := f.do(&allocAsyncEvent, request{}, New(0, &r.asyncFD)); err != nil {
+	c := Context{AsyncFD: -1, CompVectors: r.NumCompVectors, OptionalMR: *core&coreOptionalMR != 0}
+	if r.AsyncFD == noFD { // it came by the method
+		if err := f.do(&allocAsyncEvent, request{}, New(0, &r.AsyncFD)); err != nil {
 			return c, err
 		}
 	}
-	c.AsyncFD, err = f.newFD("get_context", r.asyncFD)
+	c.AsyncFD, err = f.newFD("get_context", r.AsyncFD)
 	return c, err
 }
 
@@ -69,19 +56,13 @@ func (f *File) newFD(command string, fd uint32) (int, error) {
 	return int(fd), nil
 }
 
-// compChannelResp is struct ib_uverbs_create_comp_channel_resp.
-type compChannelResp struct {
-	_  structs.HostLayout
-	fd uint32
-}
-
 // CreateCompChannel makes a completion channel and returns its descriptor.
 func (f *File) CreateCompChannel() (int, error) {
-	q, r := new(getContextReq), &compChannelResp{fd: noFD}
+	q, r := new(abi.UverbsGetContext), &abi.UverbsCreateCompChannelResp{FD: noFD}
 	if err := f.do(&createCompChannel, request{in: Bytes(q), out: Bytes(r)}); err != nil {
 		return -1, err
 	}
-	return f.newFD(createCompChannel.name, r.fd)
+	return f.newFD(createCompChannel.name, r.FD)
 }
 
 // MethodFD sends a method that only the driver has and that makes a descriptor, which attribute id answers.

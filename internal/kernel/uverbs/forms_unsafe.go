@@ -3,9 +3,10 @@ package uverbs
 import (
 	"math"
 	"runtime"
-	"structs"
 	"syscall"
 	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // Driver is the driver's part of a command: its struct, and where its answer goes. Both may be empty.
@@ -139,38 +140,21 @@ func (a *Arg) take(command string, got *Attr) error {
 	return nil
 }
 
-// writeHeader is struct ib_uverbs_cmd_hdr.
-type writeHeader struct {
-	_        structs.HostLayout
-	command  uint32
-	inWords  uint16
-	outWords uint16
-}
-
-// extendedHeader is struct ib_uverbs_ex_cmd_hdr, which follows a writeHeader.
-type extendedHeader struct {
-	_              structs.HostLayout
-	response       uint64
-	driverInWords  uint16
-	driverOutWords uint16
-	_              uint32
-}
-
 // write writes a command.
 func (f *File) write(c *command, q *request) error {
 	resp := make([]byte, len(q.out)+len(q.Out))
-	h := writeHeader{command: c.number}
+	h := abi.UverbsCmdHdr{Command: c.number}
 	var b []byte
 	if c.number&extended != 0 {
-		x := extendedHeader{driverInWords: words(len(q.In), 8), driverOutWords: words(len(q.Out), 8)}
-		h.inWords, h.outWords = words(len(q.in), 8), words(len(q.out), 8)
+		x := abi.UverbsExCmdHdr{ProviderInWords: words(len(q.In), 8), ProviderOutWords: words(len(q.Out), 8)}
+		h.InWords, h.OutWords = words(len(q.in), 8), words(len(q.out), 8)
 		if len(resp) > 0 {
-			x.response = Address(resp)
+			x.Response = Address(resp)
 		}
 		b = append(append(append(b, Bytes(&h)...), Bytes(&x)...), q.in...)
 	} else {
-		h.inWords = words(int(unsafe.Sizeof(h))+len(q.in)+len(q.In), 4)
-		h.outWords = words(len(resp), 4)
+		h.InWords = words(int(unsafe.Sizeof(h))+len(q.in)+len(q.In), 4)
+		h.OutWords = words(len(resp), 4)
 		b = append(append(b, Bytes(&h)...), q.in...)
 		if len(resp) > 0 {
 			response := Address(resp)

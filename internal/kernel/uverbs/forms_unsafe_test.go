@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"slices"
 	"strings"
 	"syscall"
@@ -100,20 +101,20 @@ func (k *fakeKernel) answer(b []byte) {
 }
 
 func (k *fakeKernel) write(_ int, b []byte) (int, error) {
-	h := (*writeHeader)(unsafe.Pointer(&b[0]))
-	k.calls = append(k.calls, fmt.Sprintf("write %#x", h.command))
+	h := (*abi.UverbsCmdHdr)(unsafe.Pointer(&b[0]))
+	k.calls = append(k.calls, fmt.Sprintf("write %#x", h.Command))
 	if k.errno != 0 {
 		return -1, k.errno
 	}
-	body, n, resp := b[8:], int(h.outWords)*4, uint64(0)
-	if h.command&extended != 0 {
-		x := (*extendedHeader)(unsafe.Pointer(&b[8]))
-		n, resp, body = (int(h.outWords)+int(x.driverOutWords))*8, x.response, b[24:]
-		if len(body) != (int(h.inWords)+int(x.driverInWords))*8 {
+	body, n, resp := b[8:], int(h.OutWords)*4, uint64(0)
+	if h.Command&extended != 0 {
+		x := (*abi.UverbsExCmdHdr)(unsafe.Pointer(&b[8]))
+		n, resp, body = (int(h.OutWords)+int(x.ProviderOutWords))*8, x.Response, b[24:]
+		if len(body) != (int(h.InWords)+int(x.ProviderInWords))*8 {
 			return -1, syscall.EINVAL
 		}
 	} else {
-		if len(b) != int(h.inWords)*4 {
+		if len(b) != int(h.InWords)*4 {
 			return -1, syscall.EINVAL
 		}
 		if n > 0 {
@@ -141,16 +142,18 @@ var all = []struct {
 	{"query_device", func(f *File) error { return second(f.QueryDevice(true)) }},
 	{"query_device_ex", func(f *File) error { return second(f.QueryDeviceEx(driverPart())) }},
 	{"query_port", func(f *File) error { return second(f.QueryPort(1)) }},
-	{"query_gid_entry", func(f *File) error { return f.QueryGIDEntry(1, 2, new(GIDEntry)) }},
-	{"query_gid_table", func(f *File) error { return second(f.QueryGIDTable(make([]GIDEntry, 4))) }},
+	{"query_gid_entry", func(f *File) error { return f.QueryGIDEntry(1, 2, new(abi.GIDEntry)) }},
+	{"query_gid_table", func(f *File) error { return second(f.QueryGIDTable(make([]abi.GIDEntry, 4))) }},
 	{"alloc_pd", func(f *File) error { return second(f.AllocPD(Driver{Out: make([]byte, 4)})) }},
 	{"dealloc_pd", func(f *File) error { return f.DeallocPD(9) }},
-	{"reg_mr", func(f *File) error { return second(f.RegMR(&RegMR{Start: 1, Length: 2, HCAVA: 3, PD: 4, Access: 5})) }},
+	{"reg_mr", func(f *File) error {
+		return second(f.RegMR(&abi.UverbsRegMR{Start: 1, Length: 2, HCAVA: 3, PDHandle: 4, AccessFlags: 5}))
+	}},
 	{"dereg_mr", func(f *File) error { return f.DeregMR(9) }},
-	{"create_ah", func(f *File) error { return second(f.CreateAH(1, 2, &AHAttr{DLID: 3}, driverPart())) }},
+	{"create_ah", func(f *File) error { return second(f.CreateAH(1, 2, &abi.AHAttr{DLID: 3}, driverPart())) }},
 	{"destroy_ah", func(f *File) error { return f.DestroyAH(9) }},
-	{"rereg_mr", func(f *File) error { _, _, err := f.ReregMR(&ReregMR{Handle: 1, Flags: 2}); return err }},
-	{"advise_mr", func(f *File) error { return f.AdviseMR(1, 2, 3, make([]SGE, 2)) }},
+	{"rereg_mr", func(f *File) error { _, _, err := f.ReregMR(&abi.UverbsReregMR{MRHandle: 1, Flags: 2}); return err }},
+	{"advise_mr", func(f *File) error { return f.AdviseMR(1, 2, 3, make([]abi.SGE, 2)) }},
 	{"query_mr", func(f *File) error { _, _, err := f.QueryMR(9); return err }},
 	{"reg_dm_mr", func(f *File) error { return second(f.RegDMMR(1, 2, 3, 4, 5)) }},
 	{"reg_dmabuf_mr", func(f *File) error { return second(f.RegDmabufMR(1, 2, 3, 4, 5, 6)) }},
@@ -160,41 +163,47 @@ var all = []struct {
 	{"free_dm", func(f *File) error { return f.FreeDM(9) }},
 	{"modify_cq", func(f *File) error { return f.ModerateCQ(1, 2, 3) }},
 	{"create_xsrq", func(f *File) error {
-		return second(f.CreateSRQ(&CreateSRQ{User: 1, PD: 2, MaxWR: 3}, &XRC{XRCD: 4, CQ: 5}, driverPart()))
+		q := &abi.UverbsCreateSRQ{UserHandle: 1, PDHandle: 2, MaxWR: 3}
+		return second(f.CreateSRQ(q, &XRC{XRCD: 4, CQ: 5}, driverPart()))
 	}},
 	{"create_qp_ex", func(f *File) error {
-		q := &CreateQP{User: 1, PD: 2, Type: 8}
+		q := &abi.UverbsCreateQP{UserHandle: 1, PDHandle: 2, QPType: 8}
 		return second(f.CreateQP(q, QPOptions{Flags: 1 << 8}, driverPart()))
 	}},
 	{"open_qp", func(f *File) error { return second(f.OpenQP(1, 2, 3, 4)) }},
-	{"modify_qp_ex", func(f *File) error { return f.ModifyQPEx(&ModifyQP{Handle: 1}, 2, driverPart()) }},
+	{"modify_qp_ex", func(f *File) error { return f.ModifyQPEx(&abi.UverbsModifyQP{QPHandle: 1}, 2, driverPart()) }},
 	{"open_xrcd", func(f *File) error { return second(f.OpenXRCD(-1, 2)) }},
 	{"close_xrcd", func(f *File) error { return f.CloseXRCD(9) }},
 	{"create_flow", func(f *File) error {
-		return second(f.CreateFlow(1, &FlowAttr{Type: 2}, make([]byte, 40), driverPart()))
+		return second(f.CreateFlow(1, &abi.UverbsFlowAttr{Type: 2}, make([]byte, 40), driverPart()))
 	}},
 	{"destroy_flow", func(f *File) error { return f.DestroyFlow(9) }},
-	{"create_wq", func(f *File) error { return second(f.CreateWQ(&CreateWQ{User: 1, PD: 2, Flags: 3}, driverPart())) }},
-	{"modify_wq", func(f *File) error { return f.ModifyWQ(&ModifyWQ{Mask: 1, Handle: 2}, make([]byte, 8)) }},
+	{"create_wq", func(f *File) error {
+		return second(f.CreateWQ(&abi.UverbsExCreateWQ{UserHandle: 1, PDHandle: 2, CreateFlags: 3}, driverPart()))
+	}},
+	{"modify_wq", func(f *File) error {
+		return f.ModifyWQ(&abi.UverbsExModifyWQ{AttrMask: 1, WQHandle: 2}, make([]byte, 8))
+	}},
 	{"destroy_wq", func(f *File) error { return second(f.DestroyWQ(9)) }},
 	{"create_rwq_ind_tbl", func(f *File) error { return second(f.CreateTable(1, []uint32{1, 2}, driverPart())) }},
 	{"destroy_rwq_ind_tbl", func(f *File) error { return f.DestroyTable(9) }},
 	{"create_cq", func(f *File) error {
-		return second(f.CreateCQ(&CreateCQ{User: 1, CQE: 2, Vector: 3, Channel: 4}, 0, driverPart()))
+		q := &abi.UverbsCreateCQ{UserHandle: 1, CQE: 2, CompVector: 3, CompChannel: 4}
+		return second(f.CreateCQ(q, 0, driverPart()))
 	}},
 	{"resize_cq", func(f *File) error { return f.ResizeCQ(1, 2, make([]byte, 16)) }},
 	{"destroy_cq", func(f *File) error { _, _, err := f.DestroyCQ(9); return err }},
 	{"create_srq", func(f *File) error {
-		return second(f.CreateSRQ(&CreateSRQ{User: 1, PD: 2, MaxWR: 3}, nil, driverPart()))
+		return second(f.CreateSRQ(&abi.UverbsCreateSRQ{UserHandle: 1, PDHandle: 2, MaxWR: 3}, nil, driverPart()))
 	}},
 	{"modify_srq", func(f *File) error { return f.ModifySRQ(1, 2, 3, 4) }},
 	{"query_srq", func(f *File) error { _, _, _, err := f.QuerySRQ(9); return err }},
 	{"destroy_srq", func(f *File) error { return second(f.DestroySRQ(9)) }},
 	{"create_qp", func(f *File) error {
-		q := &CreateQP{User: 1, PD: 2, SRQ: 3, IsSRQ: 1, SigAll: 1, Type: 2}
+		q := &abi.UverbsCreateQP{UserHandle: 1, PDHandle: 2, SRQHandle: 3, IsSRQ: 1, SQSigAll: 1, QPType: 2}
 		return second(f.CreateQP(q, QPOptions{}, driverPart()))
 	}},
-	{"modify_qp", func(f *File) error { return f.ModifyQP(&ModifyQP{Handle: 1, Mask: 2}) }},
+	{"modify_qp", func(f *File) error { return f.ModifyQP(&abi.UverbsModifyQP{QPHandle: 1, AttrMask: 2}) }},
 	{"query_qp", func(f *File) error { return second(f.QueryQP(1, 2)) }},
 	{"destroy_qp", func(f *File) error { return second(f.DestroyQP(9)) }},
 	{"attach_mcast", func(f *File) error { return f.Mcast(true, 1, [16]byte{}, 2) }},

@@ -1,8 +1,9 @@
 package uverbs
 
 import (
-	"structs"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // What follows is for devices that a library has opened: commands that it cannot be asked for. They concern what the
@@ -31,11 +32,7 @@ var postSend = command{"post_send", 0, noMethod, 28}
 //
 // C: post_send_db (rdma-core v44.0, providers/rxe/rxe.c:1606), siw_db (providers/siw/siw.h:101).
 func RingSend(fd int, handle uint32) error {
-	q, bad := &struct {
-		_                      structs.HostLayout
-		response               uint64
-		qp, wrs, sges, wqeSize uint32
-	}{qp: handle, wqeSize: sendWRSize}, new(uint32)
+	q, bad := &abi.UverbsPostSend{QPHandle: handle, WQESize: sendWRSize}, new(uint32)
 	err := error(syscall.EINVAL)
 	for _, driver := range []uint32{driverRXE, driverSIW} {
 		if err = Lent(fd, driver).invoke(&postSend, &request{in: Bytes(q), out: Bytes(bad)}); err != syscall.EINVAL {

@@ -134,12 +134,12 @@ func TestRXE_Device(t *testing.T) {
 			t.Errorf("%+v", attr)
 		}
 		ex := must(n.QueryDeviceEx(Driver{}))(n)
-		if ex.DeviceAttr != *attr {
-			t.Errorf("the extended query has %+v, want %+v", ex.DeviceAttr, attr)
+		if ex.Base != *attr {
+			t.Errorf("the extended query has %+v, want %+v", ex.Base, attr)
 		}
 		const active, ethernet = 4, 2
-		port := must(n.QueryPort(1))(n)
-		if port.State != active || port.LinkLayer != ethernet || port.GIDTableLen == 0 || port.PKeyTableLen == 0 {
+		port := &must(n.QueryPort(1))(n).LegacyResp
+		if port.State != active || port.LinkLayer != ethernet || port.GIDTblLen == 0 || port.PKeyTblLen == 0 {
 			t.Errorf("%+v", port)
 		}
 		if _, err := n.QueryPort(2); err != syscall.EINVAL {
@@ -150,9 +150,9 @@ func TestRXE_Device(t *testing.T) {
 }
 
 // gids compares the GID table with sysfs. Its commands exist as methods alone.
-func (n *node) gids(port *PortAttr) {
+func (n *node) gids(port *abi.UverbsQueryPortResp) {
 	want, ok := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
-	entry := new(GIDEntry)
+	entry := new(abi.GIDEntry)
 	err := n.QueryGIDEntry(1, uint32(n.rxe.GID), entry)
 	if n.form == ByWrite && Absent(err) {
 		return
@@ -162,14 +162,14 @@ func (n *node) gids(port *PortAttr) {
 	if !ok || sysfs.GID(entry.GID) != want || entry.GIDType != rocev2 || entry.NdevIfindex == 0 || entry.PortNum != 1 {
 		n.t.Errorf("%+v, want GID %v", entry, want)
 	}
-	table := make([]GIDEntry, port.GIDTableLen)
+	table := make([]abi.GIDEntry, port.GIDTblLen)
 	count := must(n.QueryGIDTable(table))(n)
 	if !slices.Contains(table[:count], *entry) {
 		n.t.Errorf("table %+v without %+v", table[:count], entry)
 	}
 	// An index that holds nothing, and one beyond the table.
-	for i, want := range map[uint32]error{port.GIDTableLen - 1: syscall.ENODATA, port.GIDTableLen: syscall.EINVAL} {
-		if err := n.QueryGIDEntry(1, i, new(GIDEntry)); err != want {
+	for i, want := range map[uint32]error{port.GIDTblLen - 1: syscall.ENODATA, port.GIDTblLen: syscall.EINVAL} {
+		if err := n.QueryGIDEntry(1, i, new(abi.GIDEntry)); err != want {
 			n.t.Errorf("GID %d: %v, want %v", i, err, want)
 		}
 	}
@@ -182,21 +182,21 @@ func TestRXE_Objects(t *testing.T) {
 		n.memory(pd)
 		ch := must(n.CreateCompChannel())(n)
 		var mi ring
-		cq := must(n.CreateCQ(&CreateCQ{User: 7, CQE: 30, Channel: int32(ch)}, 0, Driver{Out: Bytes(&mi)}))(n)
+		reply := Driver{Out: Bytes(&mi)}
+		cq := must(n.CreateCQ(&abi.UverbsCreateCQ{UserHandle: 7, CQE: 30, CompChannel: int32(ch)}, 0, reply))(n)
 		if cq.CQE < 30 {
 			t.Errorf("a CQ of %d entries", cq.CQE)
 		}
 		n.ok(Unmap(n.mapRing(mi, cq.CQE)))
-		reply := Driver{Out: Bytes(&mi)}
-		if _, err := n.CreateCQ(&CreateCQ{CQE: 1 << 30, Channel: -1}, 0, reply); err != syscall.EINVAL {
+		if _, err := n.CreateCQ(&abi.UverbsCreateCQ{CQE: 1 << 30, CompChannel: -1}, 0, reply); err != syscall.EINVAL {
 			t.Errorf("a CQ that is too large: %v", err)
 		}
-		if _, err := n.CreateCQ(&CreateCQ{CQE: 8, Channel: int32(n.FD())}, 0, reply); err == nil {
+		if _, err := n.CreateCQ(&abi.UverbsCreateCQ{CQE: 8, CompChannel: int32(n.FD())}, 0, reply); err == nil {
 			t.Error("a CQ whose channel is another file")
 		}
 		srq := n.srq(pd)
 		for _, typ := range []uint8{2, 3, 4} { // C: enum ib_uverbs_qp_type: RC, UC, UD
-			n.qp(pd, cq.Handle, srq, typ)
+			n.qp(pd, cq.CQHandle, srq, typ)
 		}
 		n.address(pd)
 		if err := n.DeallocPD(pd); err != syscall.EBUSY {
@@ -205,11 +205,11 @@ func TestRXE_Objects(t *testing.T) {
 		if events := must(n.DestroySRQ(srq))(n); events != 0 {
 			t.Errorf("%d events of the SRQ", events)
 		}
-		completions, events, err := n.DestroyCQ(cq.Handle)
+		completions, events, err := n.DestroyCQ(cq.CQHandle)
 		if n.ok(err); completions != 0 || events != 0 {
 			t.Errorf("%d and %d events of the CQ", completions, events)
 		}
-		if _, _, err := n.DestroyCQ(cq.Handle); !slices.Contains([]error{syscall.EINVAL, syscall.ENOENT}, err) {
+		if _, _, err := n.DestroyCQ(cq.CQHandle); !slices.Contains([]error{syscall.EINVAL, syscall.ENOENT}, err) {
 			t.Errorf("a CQ that is gone: %v", err)
 		}
 		n.ok(CloseFD(ch))
@@ -222,7 +222,8 @@ func (n *node) memory(pd uint32) {
 	const localWrite, remoteWrite, optional, access = 1, 2, 1 << 20, 1 << 2
 	b := must(unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(n)
 	defer unix.Munmap(b)
-	q := RegMR{Start: Address(b), Length: 8192, HCAVA: Address(b), PD: pd, Access: localWrite | remoteWrite}
+	q := abi.UverbsRegMR{Start: Address(b), Length: 8192, HCAVA: Address(b), PDHandle: pd,
+		AccessFlags: localWrite | remoteWrite}
 	mr := must(n.RegMR(&q))(n)
 	if mr.LKey == 0 || mr.RKey == 0 {
 		n.t.Errorf("%+v", mr)
@@ -230,22 +231,25 @@ func (n *node) memory(pd uint32) {
 	if err := n.DeallocPD(pd); err != syscall.EBUSY {
 		n.t.Errorf("a PD with an MR: %v", err)
 	}
-	lkey, rkey, err := n.ReregMR(&ReregMR{Handle: mr.Handle, Flags: access, PD: pd, Access: localWrite})
+	lkey, rkey, err := n.ReregMR(&abi.UverbsReregMR{MRHandle: mr.MRHandle, Flags: access, PDHandle: pd,
+		AccessFlags: localWrite})
 	if err == nil && (lkey == 0 || rkey != lkey && rkey != 0) || err != nil && err != syscall.EOPNOTSUPP {
 		n.t.Errorf("another access: keys %#x and %#x, %v", lkey, rkey, err)
 	}
-	n.ok(n.DeregMR(mr.Handle))
-	q.Access |= optional
+	n.ok(n.DeregMR(mr.MRHandle))
+	q.AccessFlags |= optional
 	mr, err = n.RegMR(&q)
 	if err != nil && n.context.OptionalMR {
 		n.t.Errorf("an optional access flag, which the kernel says that it ignores: %v", err)
 	}
 	if err == nil {
-		n.ok(n.DeregMR(mr.Handle))
+		n.ok(n.DeregMR(mr.MRHandle))
 	}
-	for name, bad := range map[string]RegMR{"no memory": {Length: 4096, PD: pd, Access: localWrite, Start: 4096},
-		"no PD":                {Start: q.Start, HCAVA: q.HCAVA, Length: 4096, PD: 1 << 30, Access: localWrite},
-		"a remote write alone": {Start: q.Start, HCAVA: q.HCAVA, Length: 4096, PD: pd, Access: remoteWrite}} {
+	for name, bad := range map[string]abi.UverbsRegMR{
+		"no memory": {Length: 4096, PDHandle: pd, AccessFlags: localWrite, Start: 4096},
+		"no PD":     {Start: q.Start, HCAVA: q.HCAVA, Length: 4096, PDHandle: 1 << 30, AccessFlags: localWrite},
+		"a remote write alone": {Start: q.Start, HCAVA: q.HCAVA, Length: 4096, PDHandle: pd,
+			AccessFlags: remoteWrite}} {
 		if _, err := n.RegMR(&bad); err == nil {
 			n.t.Errorf("an MR with %s", name)
 		}
@@ -268,26 +272,27 @@ type srqReply struct {
 
 func (n *node) srq(pd uint32) uint32 {
 	r := new(srqReply)
-	srq := must(n.CreateSRQ(&CreateSRQ{PD: pd, MaxWR: 8, MaxSGE: 2, Limit: 3}, nil, Driver{Out: Bytes(r)}))(n)
-	wr, sge, limit, err := n.QuerySRQ(srq.Handle)
+	srq := must(n.CreateSRQ(&abi.UverbsCreateSRQ{PDHandle: pd, MaxWR: 8, MaxSGE: 2, SRQLimit: 3}, nil,
+		Driver{Out: Bytes(r)}))(n)
+	wr, sge, limit, err := n.QuerySRQ(srq.SRQHandle)
 	if n.ok(err); wr < 8 || srq.MaxWR < 8 || sge != srq.MaxSGE || limit != 3 || sge < 2 {
 		n.t.Errorf("SRQ %+v, queried %d, %d, %d", srq, wr, sge, limit)
 	}
 	n.ok(Unmap(n.mapRing(r.ring, 8)))
-	return srq.Handle
+	return srq.SRQHandle
 }
 
 // qp takes a QP through its states.
 func (n *node) qp(pd, cq, srq uint32, typ uint8) {
 	const rc, uc = 2, 3
 	rings := new([2]ring)
-	q := &CreateQP{User: 9, PD: pd, SendCQ: cq, RecvCQ: cq, Type: typ,
-		Cap: QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 32}}
+	q := &abi.UverbsCreateQP{UserHandle: 9, PDHandle: pd, SendCQHandle: cq, RecvCQHandle: cq, QPType: typ,
+		Cap: abi.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 32}}
 	if typ == uc {
-		q.SRQ, q.IsSRQ = srq, 1
+		q.SRQHandle, q.IsSRQ = srq, 1
 	}
 	qp := must(n.CreateQP(q, QPOptions{}, Driver{Out: Bytes(rings)}))(n)
-	if qp.Cap.MaxSendWR < 8 || qp.Cap.MaxInlineData < 32 || qp.Num == 0 {
+	if qp.Cap.MaxSendWR < 8 || qp.Cap.MaxInlineData < 32 || qp.QPN == 0 {
 		n.t.Errorf("%+v", qp)
 	}
 	n.ok(Unmap(n.mapRing(rings[1], 8)))
@@ -296,22 +301,22 @@ func (n *node) qp(pd, cq, srq uint32, typ uint8) {
 	}
 	m, steps := n.steps(qp, typ)
 	for i, mask := range append(steps, stateMask) {
-		m.State, m.Mask = uint8(i+1), mask // INIT, RTR, RTS
+		m.QPState, m.AttrMask = uint8(i+1), mask // INIT, RTR, RTS
 		if i == len(steps) {
-			m.State = 6 // ERR
+			m.QPState = 6 // ERR
 		}
 		n.ok(n.ModifyQP(m))
-		got := must(n.QueryQP(qp.Handle, 1<<25-1))(n)
-		if got.State != m.State || got.PortNum != 1 || typ == rc && i > 0 && (got.Dest.DGID != m.Dest.DGID ||
-			got.DestQPN != qp.Num || got.PathMTU != 3 || got.RQPSN != 5) {
+		got := must(n.QueryQP(qp.QPHandle, 1<<25-1))(n)
+		if got.QPState != m.QPState || got.PortNum != 1 || typ == rc && i > 0 && (got.Dest.DGID != m.Dest.DGID ||
+			got.DestQPNum != qp.QPN || got.PathMTU != 3 || got.RQPSN != 5) {
 			n.t.Errorf("type %d after step %d: %+v", typ, i, got)
 		}
 	}
-	m.State, m.Mask = 3, stateMask
+	m.QPState, m.AttrMask = 3, stateMask
 	if err := n.ModifyQP(m); err != syscall.EINVAL {
 		n.t.Errorf("from ERR to RTS: %v", err)
 	}
-	if events := must(n.DestroyQP(qp.Handle))(n); events != 0 {
+	if events := must(n.DestroyQP(qp.QPHandle))(n); events != 0 {
 		n.t.Errorf("%d events of the QP", events)
 	}
 }
@@ -319,12 +324,13 @@ func (n *node) qp(pd, cq, srq uint32, typ uint8) {
 const stateMask = 1 // C: IB_QP_STATE
 
 // steps returns the attributes of a QP that is connected to itself, and the masks of its steps to INIT, RTR and RTS.
-func (n *node) steps(qp *QP, typ uint8) (m *ModifyQP, masks []uint32) {
+func (n *node) steps(qp *abi.UverbsQP, typ uint8) (m *abi.UverbsModifyQP, masks []uint32) {
 	const rc, uc, ud = 2, 3, 4
 	gid, _ := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
-	dest := QPDest{DGID: gid, SGIDIndex: uint8(n.rxe.GID), IsGlobal: 1, PortNum: 1, HopLimit: 64}
-	m = &ModifyQP{Handle: qp.Handle, Dest: dest, PortNum: 1, QKey: 0x11, Access: 7, PathMTU: 3, RQPSN: 5, SQPSN: 5,
-		DestQPN: qp.Num, MinRNRTimer: 12, MaxRdAtomic: 1, MaxDestRdAtomic: 1, Timeout: 14, RetryCnt: 7, RNRRetry: 7}
+	dest := abi.UverbsQPDest{DGID: gid, SGIDIndex: uint8(n.rxe.GID), IsGlobal: 1, PortNum: 1, HopLimit: 64}
+	m = &abi.UverbsModifyQP{QPHandle: qp.QPHandle, Dest: dest, PortNum: 1, QKey: 0x11, QPAccessFlags: 7,
+		PathMTU: 3, RQPSN: 5, SQPSN: 5, DestQPNum: qp.QPN, MinRNRTimer: 12, MaxRdAtomic: 1, MaxDestRdAtomic: 1,
+		Timeout: 14, RetryCnt: 7, RNRRetry: 7}
 	const state, access, pkey, port, qkey, av, mtu, timeout, retry, rnr, rqpsn = 1, 1 << 3, 1 << 4, 1 << 5, 1 << 6,
 		1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12
 	const rd, minRNR, sqpsn, dest2, destQPN = 1 << 13, 1 << 15, 1 << 16, 1 << 17, 1 << 20
@@ -339,7 +345,7 @@ func (n *node) steps(qp *QP, typ uint8) (m *ModifyQP, masks []uint32) {
 // address makes address handles: SoftRoCE resolves nothing.
 func (n *node) address(pd uint32) {
 	gid, _ := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
-	a := &AHAttr{GRH: GlobalRoute{DGID: abi.GID(gid), SGIDIndex: uint8(n.rxe.GID), HopLimit: 64},
+	a := &abi.AHAttr{GRH: abi.GlobalRoute{DGID: abi.GID(gid), SGIDIndex: uint8(n.rxe.GID), HopLimit: 64},
 		IsGlobal: 1, PortNum: 1}
 	var number [2]uint32
 	ah := must(n.CreateAH(3, pd, a, Driver{Out: Bytes(&number)}))(n)
@@ -412,18 +418,21 @@ func TestRXE_Events(t *testing.T) {
 		pd := must(n.AllocPD(Driver{}))(n)
 		b := must(unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))(n)
 		defer unix.Munmap(b)
-		mr := must(n.RegMR(&RegMR{Start: Address(b), Length: 4096, HCAVA: Address(b), PD: pd, Access: 1}))(n)
+		mr := must(n.RegMR(&abi.UverbsRegMR{Start: Address(b), Length: 4096, HCAVA: Address(b), PDHandle: pd,
+			AccessFlags: 1}))(n)
 		ch := must(n.CreateCompChannel())(n)
 		var mi ring
-		cq := must(n.CreateCQ(&CreateCQ{User: cqUser, CQE: 8, Channel: int32(ch)}, 0, Driver{Out: Bytes(&mi)}))(n)
+		cq := must(n.CreateCQ(&abi.UverbsCreateCQ{UserHandle: cqUser, CQE: 8, CompChannel: int32(ch)}, 0,
+			Driver{Out: Bytes(&mi)}))(n)
 		sr, rings := new(srqReply), new([2]ring)
-		srq := must(n.CreateSRQ(&CreateSRQ{User: srqUser, PD: pd, MaxWR: 8, MaxSGE: 1, Limit: 2}, nil,
-			Driver{Out: Bytes(sr)}))(n)
-		qp := must(n.CreateQP(&CreateQP{PD: pd, SendCQ: cq.Handle, RecvCQ: cq.Handle, SRQ: srq.Handle, IsSRQ: 1,
-			Type: rc, Cap: QPCap{MaxSendWR: 4, MaxSendSGE: 1}}, QPOptions{}, Driver{Out: Bytes(rings)}))(n)
+		srq := must(n.CreateSRQ(&abi.UverbsCreateSRQ{UserHandle: srqUser, PDHandle: pd, MaxWR: 8, MaxSGE: 1,
+			SRQLimit: 2}, nil, Driver{Out: Bytes(sr)}))(n)
+		qp := must(n.CreateQP(&abi.UverbsCreateQP{PDHandle: pd, SendCQHandle: cq.CQHandle, RecvCQHandle: cq.CQHandle,
+			SRQHandle: srq.SRQHandle, IsSRQ: 1, QPType: rc, Cap: abi.QPCap{MaxSendWR: 4, MaxSendSGE: 1}}, QPOptions{},
+			Driver{Out: Bytes(rings)}))(n)
 		m, steps := n.steps(qp, rc)
 		for i, mask := range steps {
-			m.State, m.Mask = uint8(i+1), mask
+			m.QPState, m.AttrMask = uint8(i+1), mask
 			n.ok(n.ModifyQP(m))
 		}
 
@@ -444,7 +453,7 @@ func TestRXE_Events(t *testing.T) {
 				memory(w[16:], 1024*(i+1))
 			})
 		}
-		n.ok(n.do(&reqNotifyCQ, request{in: Bytes(&[2]uint32{cq.Handle, 0})}))
+		n.ok(n.do(&reqNotifyCQ, request{in: Bytes(&[2]uint32{cq.CQHandle, 0})}))
 		push(sq, func(w []byte) { // C: struct rxe_send_wqe
 			e.PutUint32(w[8:], 1)
 			e.PutUint32(w[12:], 2) // C: IB_WR_SEND
@@ -454,7 +463,7 @@ func TestRXE_Events(t *testing.T) {
 			_                        structs.HostLayout
 			response                 uint64
 			qp, wrs, sges, wqeLength uint32
-		}{qp: qp.Handle, wqeLength: 128}), out: make([]byte, 4)}))
+		}{qp: qp.QPHandle, wqeLength: 128}), out: make([]byte, 4)}))
 
 		got := new(uint64)
 		if n.await(ch, Bytes(got)); *got != cqUser {
@@ -470,23 +479,23 @@ func TestRXE_Events(t *testing.T) {
 		for _, ring := range [][]byte{rq, sq} {
 			n.ok(Unmap(ring))
 		}
-		must(n.DestroyQP(qp.Handle))(n)
-		if events := must(n.DestroySRQ(srq.Handle))(n); events != 1 {
+		must(n.DestroyQP(qp.QPHandle))(n)
+		if events := must(n.DestroySRQ(srq.SRQHandle))(n); events != 1 {
 			t.Errorf("the SRQ had %d events, want 1", events)
 		}
-		if completions, _, err := n.DestroyCQ(cq.Handle); err != nil || completions != 1 {
+		if completions, _, err := n.DestroyCQ(cq.CQHandle); err != nil || completions != 1 {
 			t.Errorf("the CQ had %d events, want 1: %v", completions, err)
 		}
 		n.ok(CloseFD(ch))
-		n.ok(n.DeregMR(mr.Handle))
+		n.ok(n.DeregMR(mr.MRHandle))
 		n.ok(n.DeallocPD(pd))
 
 		n.rxe.SetLink(t, 0, false)
 		if port := n.until(portDown); port != 1 {
 			t.Errorf("port %d is down", port)
 		}
-		if port := must(n.QueryPort(1))(n); port.State != 1 {
-			t.Errorf("the port is down, in state %d", port.State)
+		if port := must(n.QueryPort(1))(n); port.LegacyResp.State != 1 {
+			t.Errorf("the port is down, in state %d", port.LegacyResp.State)
 		}
 		n.rxe.SetLink(t, 0, true)
 		if port := n.until(portActive); port != 1 {
