@@ -26,12 +26,12 @@ const (
 // Trace writes lines. A goroutine of its own does the writing; callers wait only if bufferSize is full, and then not
 // for long: what finds no room is dropped and counted. It is safe for concurrent use.
 type Trace struct {
-	json, raw bool
-	on        atomic.Bool
-	w         io.Writer
-	start     time.Time
-	done      chan struct{}
-	farewell  time.Duration // how long Close waits for the reader
+	raw      bool
+	on       atomic.Bool
+	w        io.Writer
+	start    time.Time
+	done     chan struct{}
+	farewell time.Duration // how long Close waits for the reader
 
 	mu      sync.Mutex
 	cond    *sync.Cond
@@ -45,7 +45,7 @@ type Trace struct {
 
 // New returns a trace that writes to w.
 func New(w io.Writer, o Options) *Trace {
-	t := &Trace{json: o.JSON, raw: o.Raw, w: w, start: time.Now(), done: make(chan struct{}), farewell: farewell}
+	t := &Trace{raw: o.Raw, w: w, start: time.Now(), done: make(chan struct{}), farewell: farewell}
 	t.cond = sync.NewCond(&t.mu)
 	t.line.json = o.JSON
 	t.on.Store(!o.Off)
