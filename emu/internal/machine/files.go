@@ -253,7 +253,7 @@ func native(c *notify.Call, path string) (answer func()) {
 		var fd int
 		if fd, err = unix.Open(path, readable(flags)|unix.O_CLOEXEC|unix.O_NOCTTY, uint32(c.Args[3])); err == nil {
 			return func() {
-				_, _ = c.AddFD(fd, flags&unix.O_CLOEXEC)
+				c.AddFD(fd, flags)
 				unix.Close(fd)
 			}
 		}
@@ -360,7 +360,7 @@ func (f *files) open(c *notify.Call, t sysfs.Target) {
 		c.Errno(errno(err))
 		return
 	}
-	_, _ = c.AddFD(fd, flags&unix.O_CLOEXEC)
+	c.AddFD(fd, flags)
 	unix.Close(fd)
 }
 
