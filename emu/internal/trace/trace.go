@@ -5,6 +5,7 @@ package trace
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type Trace struct {
 	raw      bool
 	on       atomic.Bool
 	w        io.Writer
+	file     *os.File // what w is, if we opened it
 	start    time.Time
 	done     chan struct{}
 	farewell time.Duration // how long Close waits for the reader
@@ -53,6 +55,20 @@ func New(w io.Writer, o Options) *Trace {
 	return t
 }
 
+// Open returns a trace that goes to a file, or to stderr if that is "-".
+func Open(file string, stderr io.Writer, o Options) (*Trace, error) {
+	if file == "-" {
+		return New(stderr, o), nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	t := New(f, o)
+	t.file = f
+	return t, nil
+}
+
 // Set starts or stops it.
 func (t *Trace) Set(on bool) { t.on.Store(on) }
 
@@ -67,6 +83,7 @@ func (t *Trace) Close() error {
 	t.mu.Unlock()
 	select {
 	case <-t.done:
+		_ = t.file.Close() // of nil, it does nothing
 	case <-time.After(t.farewell):
 		return fmt.Errorf("trace: its reader took nothing for %v; the end is lost", t.farewell)
 	}
