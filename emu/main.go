@@ -73,12 +73,9 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		}
 	}
 	if o.trace != "" {
-		w, err := o.traceFile(stderr)
-		if err != nil {
+		if o.Trace, err = trace.Open(o.trace, stderr, trace.Options{JSON: o.json, Raw: o.raw}); err != nil {
 			return exitCannot, err
 		}
-		defer w.Close()
-		o.Trace = trace.New(w, trace.Options{JSON: o.json, Raw: o.raw})
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // programs wait for the emulator, which has little memory
@@ -198,19 +195,6 @@ func faultUsage() string {
 		"applies: qp=, cq=, opcode=, cmd=.\n")
 	return b.String()
 }
-
-// traceFile returns where the trace goes.
-func (o *options) traceFile(stderr io.Writer) (io.WriteCloser, error) {
-	if o.trace == "-" {
-		return keep{stderr}, nil
-	}
-	return os.Create(o.trace)
-}
-
-// keep is a file that others still use.
-type keep struct{ io.Writer }
-
-func (keep) Close() error { return nil }
 
 // ask is `emu control`: it sends a request to the emulator that it runs below, and prints the reply.
 func ask(args []string, stdout io.Writer) error {

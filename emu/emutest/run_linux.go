@@ -3,7 +3,6 @@
 package emutest
 
 import (
-	"io"
 	"os"
 	"strings"
 
@@ -36,16 +35,9 @@ func emulate(o *options) (int, error) {
 		}
 	}
 	if o.trace != "" {
-		w := io.Writer(os.Stderr)
-		if o.trace != "-" {
-			f, err := os.Create(o.trace)
-			if err != nil {
-				return 0, err
-			}
-			defer f.Close()
-			w = f
+		if mo.Trace, err = trace.Open(o.trace, os.Stderr, trace.Options{JSON: o.json}); err != nil {
+			return 0, err
 		}
-		mo.Trace = trace.New(w, trace.Options{JSON: o.json})
 	}
 	mo.Argv = append([]string(nil), os.Args...)
 	if !strings.Contains(mo.Argv[0], "/") {

@@ -3,9 +3,7 @@
 package cm
 
 import (
-	"bytes"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +30,7 @@ func (s *Server) Open(c *notify.Call) {
 		c.Errno(unix.ENFILE)
 		return
 	}
-	_, _ = c.AddFD(int(r.Fd()), int(c.Args[2])&unix.O_CLOEXEC)
+	c.AddFD(int(r.Fd()), int(c.Args[2]))
 	r.Close() // if the program did not get it, this was the last, and the file is released
 }
 
@@ -96,21 +94,14 @@ func (t *thread) nonblock() bool {
 
 // signaled reads what the thread's status says of signals: SigPnd, those for the thread, beyond SigBlk.
 func (t *thread) signaled() bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(t.PID) + "/status")
-	if err != nil {
-		return false
+	s := guest.StatusOf(t.PID)
+	pending, _ := s.Number("SigPnd", 16)
+	blocked, _ := s.Number("SigBlk", 16)
+	if n, _ := s.Number("Threads", 10); n == 1 {
+		shared, _ := s.Number("ShdPnd", 16) // nobody else can take it
+		pending |= shared
 	}
-	mask := func(key string) uint64 {
-		_, rest, _ := bytes.Cut(b, []byte("\n"+key+":\t"))
-		line, _, _ := bytes.Cut(rest, []byte("\n"))
-		v, _ := strconv.ParseUint(string(line), 16, 64)
-		return v
-	}
-	pending := mask("SigPnd")
-	if n := bytes.Index(b, []byte("\nThreads:\t1\n")); n >= 0 {
-		pending |= mask("ShdPnd") // nobody else can take it
-	}
-	return pending&^mask("SigBlk") != 0
+	return pending&^blocked != 0
 }
 
 func (t *thread) answer(n int, e unix.Errno) {

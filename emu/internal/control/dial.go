@@ -41,14 +41,14 @@ func Do(address string, words ...string) (json.RawMessage, error) {
 		return nil, fmt.Errorf("the emulator at %s answered %q: %w", address, line, err)
 	}
 	if a.Error != "" {
-		return nil, errors.New(visible(a.Error))
+		return nil, errors.New(Visible(a.Error))
 	}
-	return json.RawMessage(visible(string(a.OK))), nil
+	return json.RawMessage(Visible(string(a.OK))), nil
 }
 
-// visible escapes, as JSON does, what JSON itself lets pass and a terminal would take for a command: a program's name
+// Visible escapes, as JSON does, what JSON itself lets pass and a terminal would take for a command: a program's name
 // may have anything in it.
-func visible(s string) string {
+func Visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {

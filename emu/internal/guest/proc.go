@@ -12,23 +12,6 @@ import (
 
 func procPath(tid int, rest string) string { return "/proc/" + strconv.Itoa(tid) + "/" + rest }
 
-// field returns the number behind key in a file of lines "Key:\tnumber".
-func field(b []byte, key string, base int) (n int, ok bool) {
-	for line := range bytes.Lines(b) {
-		if rest, found := bytes.CutPrefix(line, []byte(key)); found {
-			for _, c := range bytes.TrimSpace(rest) {
-				if c < '0' || int(c-'0') >= base {
-					return 0, false
-				}
-				n = n*base + int(c-'0')
-				ok = true
-			}
-			return n, ok
-		}
-	}
-	return 0, false
-}
-
 // found has the process of the thread that was looked for last, by the low bits of its number.
 var found [256]atomic.Int32
 
@@ -51,13 +34,8 @@ func processOf(tid int) (int, error) {
 		_ = unix.Close(int(f))
 		return tid, nil
 	}
-	var buf [1024]byte
-	b, e := readProc(tid, "status", -1, buf[:])
-	if e != 0 {
-		return 0, ErrGone
-	}
-	if pid, ok := field(b, "Tgid:", 10); ok {
-		return pid, nil
+	if pid, ok := StatusOf(tid).Number("Tgid", 10); ok {
+		return int(pid), nil
 	}
 	return 0, ErrGone
 }
@@ -79,12 +57,9 @@ func FDFlags(tid, fd int) (int, error) {
 	if fd < 0 {
 		return 0, unix.EBADF
 	}
-	b, e := readProc(tid, "fdinfo/", fd, buf[:])
-	if e != 0 {
-		return 0, unix.EBADF
-	}
-	if flags, ok := field(b, "flags:", 8); ok {
-		return flags, nil
+	b, _ := readProc(tid, "fdinfo/", fd, buf[:])
+	if flags, ok := Status(b).Number("flags", 8); ok {
+		return int(flags), nil
 	}
 	return 0, unix.EBADF
 }

@@ -3,7 +3,6 @@
 package guest
 
 import (
-	"bytes"
 	"os"
 	"runtime"
 	"slices"
@@ -23,35 +22,26 @@ type Rights struct {
 
 // RightsOf reads the rights of a thread.
 func RightsOf(tid int) (r Rights, err error) {
-	var buf [8192]byte
-	b, e := readProc(tid, "status", -1, buf[:])
-	if e != 0 {
-		return r, ErrGone
-	}
+	status := StatusOf(tid)
 	ids := map[string][]int{}
-	for line := range bytes.Lines(b) {
-		key, rest, _ := bytes.Cut(line, []byte(":"))
-		switch k := string(key); k {
-		case "Uid", "Gid", "Groups":
-			for _, f := range bytes.Fields(rest) {
-				n, err := strconv.Atoi(string(f))
-				if err != nil {
-					return r, ErrGone
-				}
-				ids[k] = append(ids[k], n)
-			}
-		case "CapEff":
-			if r.Caps, err = strconv.ParseUint(string(bytes.TrimSpace(rest)), 16, 64); err != nil {
+	for _, key := range []string{"Uid", "Gid", "Groups"} {
+		for _, w := range status.words(key) {
+			n, err := strconv.Atoi(w)
+			if err != nil {
 				return r, ErrGone
 			}
+			ids[key] = append(ids[key], n)
 		}
 	}
-	if len(ids["Uid"]) != 4 || len(ids["Gid"]) != 4 {
+	caps, ok := status.Number("CapEff", 16)
+	if !ok || len(ids["Uid"]) != 4 || len(ids["Gid"]) != 4 {
 		return r, ErrGone
 	}
-	r.RUID, r.UID = ids["Uid"][0], ids["Uid"][3]
-	r.RGID, r.GID = ids["Gid"][0], ids["Gid"][3]
-	r.Groups = ids["Groups"]
+	r = Rights{
+		UID: ids["Uid"][3], RUID: ids["Uid"][0],
+		GID: ids["Gid"][3], RGID: ids["Gid"][0],
+		Groups: ids["Groups"], Caps: caps,
+	}
 	slices.Sort(r.Groups)
 	// Who is all-powerful in a user namespace of his own is nobody in ours.
 	ours, err1 := os.Readlink("/proc/self/ns/user")

@@ -213,9 +213,6 @@ func (cq *CQ) Notify() {
 	}
 }
 
-// CQ returns the CQ with a number, or nil.
-func (d *Device) CQ(num uint32) *CQ { return d.cqs().at(num) }
-
 // EachCQ calls do for every CQ of the context.
 func EachCQ(c *Context, do func(*CQ)) {
 	c.Device.cqs().each(func(cq *CQ) {

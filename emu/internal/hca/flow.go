@@ -47,9 +47,8 @@ type Flow struct {
 	Held
 	FlowInit
 	To       *QP
-	Counter  *FlowCounters
 	Changes  []*FrameAction // of the frame, before it is delivered or sent
-	Count    *FrameCounter  // by DevX, or nil
+	Count    *FrameCounter  // of a counters object, or by DevX; or nil
 	Miss     bool           // the frame goes to the defaults
 	Param    *Param         // what a rule of a matcher compares, or nil
 	priority int            // of all rules of the device; the least comes first
@@ -113,13 +112,15 @@ func CreateFlow(c *Context, i *FlowInit) (*Flow, unix.Errno) {
 		return nil, e
 	}
 	if i.Counters != 0 {
-		if f.Counter, e = Find[*FlowCounters](c, i.Counters); e != 0 {
+		o, e := Find[*FlowCounters](c, i.Counters)
+		if e != 0 {
 			return nil, e
 		}
-		if e = f.Counter.bind(i.Points); e != 0 {
+		if e = o.bind(i.Points); e != 0 {
 			return nil, e
 		}
-		f.Use(f.Counter)
+		f.Count = &o.FrameCounter
+		f.Use(o)
 	}
 	f.insert(c)
 	return f, 0
@@ -202,15 +203,7 @@ func (f *Flow) Same(o *Flow) bool {
 
 // Matches reports whether headers, in the order of the filter's fields, are what the match wants.
 func (m *FlowMatch) Matches(headers []byte) bool {
-	if len(headers) < len(m.Mask) {
-		return false
-	}
-	for i, mask := range m.Mask {
-		if headers[i]&mask != m.Value[i] {
-			return false
-		}
-	}
-	return true
+	return len(headers) >= len(m.Mask) && masked(headers, m.Mask, m.Value)
 }
 
 // Sniffs reports whether the rule is for a copy.
@@ -225,10 +218,6 @@ func (f *Flow) Table() int { return f.priority }
 
 // Hit counts a frame of n bytes.
 func (f *Flow) Hit(n int) {
-	if f.Counter != nil {
-		f.Counter.Packets++
-		f.Counter.Bytes += uint64(n)
-	}
 	if f.Count != nil {
 		f.Count.Packets++
 		f.Count.Bytes += uint64(n)

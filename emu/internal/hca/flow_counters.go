@@ -22,8 +22,8 @@ const (
 // FlowCounters counts what rules match.
 type FlowCounters struct {
 	Held
-	Packets, Bytes uint64
-	points         []CounterPoint
+	FrameCounter
+	points []CounterPoint
 }
 
 // CreateCounters makes counters that nothing is bound to.
@@ -69,5 +69,5 @@ func (o *FlowCounters) Read(n int) ([]uint64, unix.Errno) {
 	return v, 0
 }
 
-// FrameCounter is one counter of frames that was made by DevX.
+// FrameCounter is one counter of frames.
 type FrameCounter struct{ Packets, Bytes uint64 }

@@ -25,9 +25,12 @@ func newParam(criteria uint8, value, mask []byte) *Param {
 }
 
 // Matches reports whether the rule is about a frame with these fields.
-func (p *Param) Matches(fields []byte) bool {
-	for i, mask := range p.mask {
-		if fields[i]&mask != p.Value[i] {
+func (p *Param) Matches(fields []byte) bool { return masked(fields, p.mask, p.Value) }
+
+// masked reports whether bytes are as a value has them under a mask.
+func masked(b, mask, value []byte) bool {
+	for i, m := range mask {
+		if b[i]&m != value[i] {
 			return false
 		}
 	}

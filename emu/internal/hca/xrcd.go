@@ -7,7 +7,6 @@ import "golang.org/x/sys/unix"
 // XRCD is an XRC domain; contexts that open the same file share it.
 type XRCD struct {
 	Device *Device
-	Num    uint32
 	key    xrcdKey
 	named  bool
 	refs   int // handles
@@ -19,11 +18,8 @@ type xrcdKey struct {
 	dev, ino uint64
 }
 
-// xrcds are the domains of all devices.
-type xrcds struct {
-	named map[xrcdKey]*XRCD
-	last  uint32 // number
-}
+// xrcds are the domains of all devices that files name.
+type xrcds struct{ named map[xrcdKey]*XRCD }
 
 // liveXRCDs is how many domains a device has.
 type liveXRCDs struct{ n int }
@@ -83,9 +79,8 @@ func OpenXRCD(c *Context, dev, ino uint64, flags uint32) (*XRCDRef, unix.Errno) 
 		return nil, unix.ENOMEM
 	}
 	if x == nil {
-		all.last++
 		live.n++
-		x = &XRCD{Device: d, Num: all.last & 0xffffff, key: key, named: named}
+		x = &XRCD{Device: d, key: key, named: named}
 		if named {
 			if all.named == nil {
 				all.named = map[xrcdKey]*XRCD{}

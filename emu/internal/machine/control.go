@@ -13,6 +13,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/strict"
 )
@@ -300,18 +301,9 @@ func (m *machine) controlStats([]string) (any, error) {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	s.Heap = mem.HeapAlloc
-	s.Mapped, s.MaxRSS = status("VmSize:"), status("VmHWM:")
+	own := guest.StatusOf(os.Getpid())
+	mapped, _ := own.Number("VmSize", 10)
+	most, _ := own.Number("VmHWM", 10)
+	s.Mapped, s.MaxRSS = mapped<<10, most<<10
 	return s, nil
-}
-
-// status is a size of /proc/self/status, in bytes.
-func status(key string) uint64 {
-	b, _ := os.ReadFile("/proc/self/status")
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, key); ok {
-			n, _ := strconv.ParseUint(strings.Fields(rest)[0], 10, 64)
-			return n << 10
-		}
-	}
-	return 0
 }

@@ -253,7 +253,7 @@ func native(c *notify.Call, path string) (answer func()) {
 		var fd int
 		if fd, err = unix.Open(path, readable(flags)|unix.O_CLOEXEC|unix.O_NOCTTY, uint32(c.Args[3])); err == nil {
 			return func() {
-				_, _ = c.AddFD(fd, flags&unix.O_CLOEXEC)
+				c.AddFD(fd, flags)
 				unix.Close(fd)
 			}
 		}
@@ -360,7 +360,7 @@ func (f *files) open(c *notify.Call, t sysfs.Target) {
 		c.Errno(errno(err))
 		return
 	}
-	_, _ = c.AddFD(fd, flags&unix.O_CLOEXEC)
+	c.AddFD(fd, flags)
 	unix.Close(fd)
 }
 
@@ -392,9 +392,10 @@ func (f *files) descriptor(c *notify.Call, name string) {
 	}
 }
 
-// niceness is that of the programs. The emulator gets three times as much of a processor that it shares with one. More
-// would starve programs on a busy machine: at 19, a ping-pong of 100 messages took 110 s beside a load of 45, at 5 it
-// took 40 s, and on a quiet machine both took the same time.
+// niceness limits how much of a processor a program gets that it shares with the emulator: a quarter. It is not 19, the
+// most there is, because the machine's other processes, which are not nice, would leave a program almost nothing.
+// Beside 45 of them, a ping-pong of 100 messages took 110 s with 19, and 40 s with 5. On a quiet machine both took the
+// same time.
 const niceness = 5
 
 // calm makes a program give way to the emulator where both want a processor: programs poll without end, and what they

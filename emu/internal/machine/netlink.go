@@ -29,11 +29,7 @@ func (r *rdmaNetlink) socket(c *notify.Call) {
 		c.Errno(errno(err))
 		return
 	}
-	flags := 0
-	if typ&unix.SOCK_CLOEXEC != 0 {
-		flags = unix.O_CLOEXEC
-	}
-	_, _ = c.AddFD(fd, flags)
+	c.AddFD(fd, typ) // SOCK_CLOEXEC is O_CLOEXEC
 	unix.Close(fd)
 }
 

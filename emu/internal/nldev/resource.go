@@ -55,19 +55,18 @@ const (
 	attrSRQN         = 90
 )
 
-// table is a kind of resource: the attributes of the list, of an entry, and of the number that names one. An entry's
-// function returns nil for an object that is none, or is not of the port, unless that is 0.
+// table is a kind of resource: the attributes of the list, of an entry, and of the number that names one.
 type table struct {
 	name            string
 	list, entry, id uint16
-	one             func(r *request, o any, port int) (number uint32, put func())
-	ofPort          bool // a request for one may name a port
+	one             func(r *request, o any) (number uint32, put func()) // nil for an object that is none
+	ofPort          bool                                                // a request may name a port
 }
 
 // tables are the kinds by the command that asks for them.
 var tables = map[int]*table{
-	10: {"qp", attrQP, attrQPEntry, attrLQPN, (*request).qp, true},
-	11: {"cm_id", attrCMID, attrCMIDEntry, attrCMIDN, (*request).cmID, true},
+	10: {"qp", attrQP, attrQPEntry, attrLQPN, of(qpn, (*request).qp), true},
+	11: {"cm_id", attrCMID, attrCMIDEntry, attrCMIDN, of(idn, (*request).cmID), true},
 	12: {"cq", attrCQ, attrCQEntry, attrCQN, of(cqn, (*request).cq), false},
 	13: {"mr", attrMR, attrMREntry, attrMRN, of(mrn, (*request).mr), false},
 	14: {"pd", attrPD, attrPDEntry, attrPDN, of(pdn, (*request).pd), false},
@@ -76,8 +75,8 @@ var tables = map[int]*table{
 }
 
 // of is what table.one is for objects that are a T. number returns the number of one that is a resource.
-func of[T any](number func(*T) (n uint32, ok bool), put func(*request, *T)) func(*request, any, int) (uint32, func()) {
-	return func(r *request, o any, _ int) (uint32, func()) {
+func of[T any](number func(*T) (n uint32, ok bool), put func(*request, *T)) func(*request, any) (uint32, func()) {
+	return func(r *request, o any) (uint32, func()) {
 		if v, is := o.(*T); is {
 			if n, ok := number(v); ok {
 				return n, func() { put(r, v) }
@@ -87,26 +86,54 @@ func of[T any](number func(*T) (n uint32, ok bool), put func(*request, *T)) func
 	}
 }
 
+func qpn(qp *hca.QP) (uint32, bool)      { return qp.Num, true }
+func idn(i *cm.Info) (uint32, bool)      { return i.Num, true }
 func cqn(cq *hca.CQ) (uint32, bool)      { return cq.Num, true }
 func mrn(k *hca.MKey) (uint32, bool)     { return k.Key >> 8, k.Kind == hca.KeyMR }
 func pdn(pd *hca.PD) (uint32, bool)      { return pd.Num, true }
 func ctxn(c *hca.Context) (uint32, bool) { return uint32(c.ID), c.Ready }
 func srqn(s *hca.SRQ) (uint32, bool)     { return s.Num, true }
 
-// each calls do for all objects that may be resources.
-func (r *request) each(d *hca.Device, do func(o any)) {
+// portOf returns the port that an object is at, 0 for none.
+func portOf(o any) int {
+	switch o := o.(type) {
+	case *hca.QP:
+		return int(o.Attr.Port)
+	case *cm.Info:
+		if o.Port != nil {
+			return o.Port.Number
+		}
+	}
+	return 0
+}
+
+// each calls do for all resources of a kind; for those of a port alone, unless that is 0 or the kind has none.
+func (r *request) each(d *hca.Device, t *table, port int, do func(number uint32, put func())) {
+	see := func(o any) {
+		n, put := t.one(r, o)
+		at := portOf(o)
+		if put == nil || t.ofPort && port != 0 && port != at {
+			return
+		}
+		do(n, func() {
+			if at != 0 {
+				r.U32(attrPortIndex, uint32(at))
+			}
+			put()
+		})
+	}
 	var last *hca.Context
 	d.Tracked(func(c *hca.Context, o any) {
 		if c != last {
 			last = c
-			do(c)
+			see(c)
 		}
-		do(o)
+		see(o)
 	})
 	if r.s.CM != nil {
 		r.s.CM.Each(func(i *cm.Info) {
 			if i.Port != nil && i.Port.Device == d || i.Port == nil && i.Listens {
-				do(i)
+				see(i)
 			}
 		})
 	}
@@ -118,11 +145,7 @@ func (r *request) summary(d *hca.Device) {
 		r.Nest(attrSummary, func() {
 			for _, cmd := range []int{14, 12, 10, 11, 13, 22, 23} {
 				t, n := tables[cmd], uint64(0)
-				r.each(d, func(o any) {
-					if _, put := t.one(r, o, 0); put != nil {
-						n++
-					}
-				})
+				r.each(d, t, 0, func(uint32, func()) { n++ })
 				r.Nest(attrSummaryEntry, func() {
 					r.Text(attrSummaryName, t.name)
 					r.U64(attrSummaryCurr, n)
@@ -140,8 +163,8 @@ func (r *request) table(d *hca.Device, t *table, port int) unix.Errno {
 			return unix.EINVAL
 		}
 		var found func()
-		r.each(d, func(o any) {
-			if n, put := t.one(r, o, port); put != nil && n == uint32(id) {
+		r.each(d, t, port, func(n uint32, put func()) {
+			if n == uint32(id) {
 				found = put
 			}
 		})
@@ -158,11 +181,7 @@ func (r *request) table(d *hca.Device, t *table, port int) unix.Errno {
 		}
 		entries = nil
 	}
-	r.each(d, func(o any) {
-		_, put := t.one(r, o, port)
-		if put == nil {
-			return
-		}
+	r.each(d, t, port, func(_ uint32, put func()) {
 		kept := r.Message
 		r.Message = nil
 		r.Nest(t.entry, put)
@@ -183,71 +202,45 @@ func (r *request) pid(pid int) {
 	}
 }
 
-func (r *request) qp(o any, port int) (uint32, func()) {
-	qp, ok := o.(*hca.QP)
-	at := 0
-	if ok {
-		at = int(qp.Attr.Port)
+func (r *request) qp(qp *hca.QP) {
+	a := &qp.Attr
+	r.U32(attrLQPN, qp.Num)
+	if qp.PD != nil {
+		r.U32(attrPDN, qp.PD.Num)
 	}
-	if !ok || port != 0 && at != port {
-		return 0, nil
+	r.pid(qp.Context.PID)
+	connected := qp.Type == hca.RC || qp.Type == hca.UC
+	if connected {
+		r.U32(attrRQPN, a.DestQPN)
+		r.U32(attrRQPSN, a.RQPSN)
 	}
-	return qp.Num, func() {
-		a := &qp.Attr
-		if at != 0 {
-			r.U32(attrPortIndex, uint32(at))
-		}
-		r.U32(attrLQPN, qp.Num)
-		if qp.PD != nil {
-			r.U32(attrPDN, qp.PD.Num)
-		}
-		r.pid(qp.Context.PID)
-		connected := qp.Type == hca.RC || qp.Type == hca.UC
-		if connected {
-			r.U32(attrRQPN, a.DestQPN)
-			r.U32(attrRQPSN, a.RQPSN)
-		}
-		r.U32(attrSQPSN, a.SQPSN)
-		if connected || qp.Type == hca.XRCSend || qp.Type == hca.XRCRecv {
-			r.Attr(attrPathMigState, []byte{a.PathMigState})
-		}
-		typ := qp.Type
-		if typ == hca.DCI || typ == hca.DCT {
-			typ = hca.DriverQP
-		}
-		r.Attr(attrType, []byte{byte(typ)})
-		r.Attr(attrState, []byte{byte(qp.State)})
+	r.U32(attrSQPSN, a.SQPSN)
+	if connected || qp.Type == hca.XRCSend || qp.Type == hca.XRCRecv {
+		r.Attr(attrPathMigState, []byte{a.PathMigState})
 	}
+	typ := qp.Type
+	if typ == hca.DCI || typ == hca.DCT {
+		typ = hca.DriverQP
+	}
+	r.Attr(attrType, []byte{byte(typ)})
+	r.Attr(attrState, []byte{byte(qp.State)})
 }
 
-func (r *request) cmID(o any, port int) (uint32, func()) {
-	i, ok := o.(*cm.Info)
-	at := 0
-	if ok && i.Port != nil {
-		at = i.Port.Number
+func (r *request) cmID(i *cm.Info) {
+	if i.QPN != 0 {
+		r.U32(attrLQPN, i.QPN)
+		r.Attr(attrType, []byte{byte(i.Type)})
 	}
-	if !ok || port != 0 && at != port {
-		return 0, nil
+	r.U32(attrPS, uint32(i.PS))
+	r.Attr(attrState, []byte{i.State})
+	if i.Src != nil {
+		r.Attr(attrSrcAddr, i.Src)
 	}
-	return i.Num, func() {
-		if at != 0 {
-			r.U32(attrPortIndex, uint32(at))
-		}
-		if i.QPN != 0 {
-			r.U32(attrLQPN, i.QPN)
-			r.Attr(attrType, []byte{byte(i.Type)})
-		}
-		r.U32(attrPS, uint32(i.PS))
-		r.Attr(attrState, []byte{i.State})
-		if i.Src != nil {
-			r.Attr(attrSrcAddr, i.Src)
-		}
-		if i.Dst != nil {
-			r.Attr(attrDstAddr, i.Dst)
-		}
-		r.U32(attrCMIDN, i.Num)
-		r.pid(i.PID)
+	if i.Dst != nil {
+		r.Attr(attrDstAddr, i.Dst)
 	}
+	r.U32(attrCMIDN, i.Num)
+	r.pid(i.PID)
 }
 
 func (r *request) cq(cq *hca.CQ) {

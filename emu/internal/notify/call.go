@@ -115,15 +115,13 @@ func statxOf(st *unix.Stat_t) unix.Statx_t {
 }
 
 // AddFD gives the program a descriptor for the file behind our fd, the lowest free one, and makes it the call's result.
-// flags is 0 or O_CLOEXEC. If that fails, the call has failed with the errno returned.
-func (c *Call) AddFD(fd, flags int) (int, error) {
-	n, e := c.install(fd, flags, unix.SECCOMP_ADDFD_FLAG_SEND)
-	if e != 0 {
+// Of flags O_CLOEXEC counts. If that fails, the call has failed.
+func (c *Call) AddFD(fd, flags int) {
+	if _, e := c.install(fd, flags&unix.O_CLOEXEC, unix.SECCOMP_ADDFD_FLAG_SEND); e != 0 {
 		c.Errno(e)
-		return -1, e
+		return
 	}
 	c.answered.Store(true)
-	return n, nil
 }
 
 // InstallFD is AddFD for calls that return descriptors in memory: the call has yet to be answered.

@@ -23,17 +23,15 @@ type Net struct {
 	Route  *os.File    // a NETLINK_ROUTE socket
 	Watch  *os.File    // another one, which hears of changes of interfaces and addresses, and does not block
 	UDP    [2]*os.File // unconnected: for IPv4 and, nil where the machine has none, IPv6
-	Listen *os.File    // listens in the unix domain at Address
-	// Address is an abstract name.
-	Address string
+	Listen *os.File    // listens in the unix domain
 
 	pid, ctl, up int
 }
 
 // NewNet makes a namespace: as root its own alone, as anybody else in a user namespace where the user keeps the own id.
-// address, "@name", is where Listen is.
+// address, "@name", is the abstract name where Listen is.
 func NewNet(address string) (*Net, error) {
-	n := &Net{Address: address, ctl: -1, up: -1}
+	n := &Net{ctl: -1, up: -1}
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		attr.Cloneflags |= unix.CLONE_NEWUSER

@@ -1,5 +1,3 @@
-//go:build linux
-
 // Package opcode names the opcodes of mlx5's WQEs.
 package opcode
 

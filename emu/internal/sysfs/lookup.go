@@ -24,14 +24,6 @@ const (
 	Umad
 )
 
-// String returns the lower-case name.
-func (k Kind) String() string {
-	if names := [...]string{"missing", "file", "dir", "uverbs", "rdma_cm", "umad"}; int(k) < len(names) {
-		return names[k]
-	}
-	return "Kind(" + strconv.Itoa(int(k)) + ")"
-}
-
 // Target is where a path leads. Native calls on RealPath answer as the path's own would, but those that follow to a
 // device file.
 type Target struct {

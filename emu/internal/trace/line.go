@@ -4,12 +4,11 @@ package trace
 
 import (
 	"encoding/hex"
-	"fmt"
 	"strconv"
+	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/pureverbs/pureverbs/emu/internal/control"
 )
 
 // line appends one line to b: `key=value …`, or a JSON object with the same keys. Numbers that people read in
@@ -91,38 +90,16 @@ func (l *line) mark() {
 	}
 }
 
+// escaped is a string as JSON has it in quotation marks.
+var escaped = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
+
 func (l *line) str(k, v string) {
 	l.key(k)
-	plain := utf8.ValidString(v)
-	for _, r := range v {
-		plain = plain && unicode.IsPrint(r) && r != '"' && r != '\\' && (l.json || r != ' ')
+	shown := control.Visible(escaped.Replace(v))
+	if l.json || shown != v || strings.Contains(v, " ") {
+		shown = `"` + shown + `"`
 	}
-	if !plain {
-		l.quote(v)
-		return
-	}
-	l.mark()
-	l.b = append(l.b, v...)
-	l.mark()
-}
-
-// quote escapes as JSON wants it, and what a terminal would take for a command.
-func (l *line) quote(v string) {
-	l.b = append(l.b, '"')
-	for _, r := range v {
-		switch {
-		case r == '"' || r == '\\':
-			l.b = append(l.b, '\\', byte(r))
-		case !unicode.IsPrint(r) && r > 0xffff:
-			hi, lo := utf16.EncodeRune(r)
-			l.b = fmt.Appendf(l.b, `\u%04x\u%04x`, hi, lo)
-		case !unicode.IsPrint(r):
-			l.b = fmt.Appendf(l.b, `\u%04x`, r)
-		default:
-			l.b = utf8.AppendRune(l.b, r)
-		}
-	}
-	l.b = append(l.b, '"')
+	l.b = append(l.b, shown...)
 }
 
 func (l *line) flag(k string, v bool) {

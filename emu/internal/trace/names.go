@@ -2,15 +2,8 @@
 
 package trace
 
-import (
-	"strconv"
-
-	"github.com/pureverbs/pureverbs/emu/internal/opcode"
-)
-
 // Names of the formats' numbers. C: MLX5_CQE_*, MLX5_CQE_SYNDROME_*, IB_EVENT_*.
 var (
-	opcodes    = table(opcode.Names)
 	cqeOpcodes = table{0: "REQ", 1: "RESP_WR_IMM", 2: "RESP_SEND", 3: "RESP_SEND_IMM", 4: "RESP_SEND_INV",
 		5: "RESIZE_CQ", 6: "NO_PACKET", 12: "SIG_ERR", 13: "REQ_ERR",
 		14: "RESP_ERR", 15: "INVALID"}
@@ -24,12 +17,4 @@ var (
 		17: "CLIENT_REREGISTER", 18: "GID_CHANGE", 19: "WQ_FATAL"}
 )
 
-type table map[uint8]string
-
-// name returns the name, or what is unknown as prefix(17).
-func (t table) name(prefix string, v uint8) string {
-	if s, ok := t[v]; ok {
-		return s
-	}
-	return prefix + "(" + strconv.Itoa(int(v)) + ")"
-}
+type table = map[uint8]string

@@ -11,8 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/cm"
+	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/engine"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/opcode"
 	"github.com/pureverbs/pureverbs/emu/internal/verbs"
 )
 
@@ -60,7 +62,7 @@ func (t *Trace) Engine(r *engine.Record) {
 			l.wqe(r.QP.Type, r.Raw)
 		} else {
 			l.num("index", int64(r.Index))
-			l.str("op", opcodes.name("Opcode", r.Opcode))
+			l.str("op", config.Name("Opcode", opcode.Names, r.Opcode))
 		}
 		if r.QP.Type != hca.UD && r.QP.Type != hca.RawPacket && r.QP.Type != hca.DCI {
 			l.hex("dqpn", uint64(r.PeerQPN))
@@ -95,18 +97,18 @@ var kinds = [...]string{engine.KindDoorbell: "doorbell", engine.KindArm: "arm", 
 func (l *line) cqe(r *engine.Record) {
 	l.num("pi", int64(r.Index))
 	l.num("owner", int64(r.Index/max(r.CQ.Entries, 1)&1))
-	l.str("op", cqeOpcodes.name("CQE", r.Opcode))
+	l.str("op", config.Name("CQE", cqeOpcodes, r.Opcode))
 	l.num("wqe_counter", int64(r.WQE))
 	switch r.Opcode {
 	case 13, 14:
-		l.str("syndrome", syndromes.name("Syndrome", r.Syndrome))
+		l.str("syndrome", config.Name("Syndrome", syndromes, r.Syndrome))
 		l.hex("vendor", uint64(r.Vendor))
 	default:
 		l.num("byte_cnt", int64(r.N))
 	}
 	switch r.Opcode {
 	case 0, 13:
-		l.str("wqe_op", opcodes.name("Opcode", r.WQEOpcode))
+		l.str("wqe_op", config.Name("Opcode", opcode.Names, r.WQEOpcode))
 	case 1, 3:
 		l.hex("imm", uint64(r.Imm))
 	case 4:
@@ -196,7 +198,7 @@ func (t *Trace) CM(r *cm.Record) {
 // Event prints an asynchronous event.
 func (t *Trace) Event(c *hca.Context, typ hca.EventType, element uint64) {
 	if l := t.begin(c.PID, device(c), "async_event"); l != nil {
-		l.str("name", events.name("EventType", uint8(min(typ, 255))))
+		l.str("name", config.Name("EventType", events, uint8(min(typ, 255))))
 		l.hex("element", element)
 		t.end()
 	}

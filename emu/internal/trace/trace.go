@@ -5,6 +5,7 @@ package trace
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,12 +27,13 @@ const (
 // Trace writes lines. A goroutine of its own does the writing; callers wait only if bufferSize is full, and then not
 // for long: what finds no room is dropped and counted. It is safe for concurrent use.
 type Trace struct {
-	json, raw bool
-	on        atomic.Bool
-	w         io.Writer
-	start     time.Time
-	done      chan struct{}
-	farewell  time.Duration // how long Close waits for the reader
+	raw      bool
+	on       atomic.Bool
+	w        io.Writer
+	file     *os.File // what w is, if we opened it
+	start    time.Time
+	done     chan struct{}
+	farewell time.Duration // how long Close waits for the reader
 
 	mu      sync.Mutex
 	cond    *sync.Cond
@@ -45,12 +47,26 @@ type Trace struct {
 
 // New returns a trace that writes to w.
 func New(w io.Writer, o Options) *Trace {
-	t := &Trace{json: o.JSON, raw: o.Raw, w: w, start: time.Now(), done: make(chan struct{}), farewell: farewell}
+	t := &Trace{raw: o.Raw, w: w, start: time.Now(), done: make(chan struct{}), farewell: farewell}
 	t.cond = sync.NewCond(&t.mu)
 	t.line.json = o.JSON
 	t.on.Store(!o.Off)
 	go t.write()
 	return t
+}
+
+// Open returns a trace that goes to a file, or to stderr if that is "-".
+func Open(file string, stderr io.Writer, o Options) (*Trace, error) {
+	if file == "-" {
+		return New(stderr, o), nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	t := New(f, o)
+	t.file = f
+	return t, nil
 }
 
 // Set starts or stops it.
@@ -67,6 +83,7 @@ func (t *Trace) Close() error {
 	t.mu.Unlock()
 	select {
 	case <-t.done:
+		_ = t.file.Close() // of nil, it does nothing
 	case <-time.After(t.farewell):
 		return fmt.Errorf("trace: its reader took nothing for %v; the end is lost", t.farewell)
 	}

@@ -5,7 +5,9 @@ package trace
 import (
 	"encoding/binary"
 
+	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/opcode"
 )
 
 // What follows the control segment of an opcode.
@@ -33,7 +35,7 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 	be := binary.BigEndian
 	op, mod, fl, stream := w[3], w[0], w[11], be.Uint16(w[9:])
 	l.num("index", int64(be.Uint16(w[1:])))
-	l.str("op", opcodes.name("Opcode", op))
+	l.str("op", config.Name("Opcode", opcode.Names, op))
 	l.num("ds", int64(w[7]&0x3f))
 	l.flag("CE", fl&0x0c == 0x08)
 	l.flag("SE", fl&0x02 != 0)

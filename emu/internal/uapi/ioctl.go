@@ -29,6 +29,12 @@ type Memory interface {
 	Write(addr uint64, b []byte) error
 }
 
+// SpanMemory is a Memory that many spans can be written to at once.
+type SpanMemory interface {
+	Memory
+	WriteSpans(all []Span) error
+}
+
 // Kind is how an attribute's data is to be taken.
 type Kind uint8
 
@@ -61,7 +67,7 @@ type Method struct {
 // Bundle is a request whose attributes were checked. What is answered reaches the program with Flush.
 type Bundle struct {
 	Method *Method
-	mem    Memory
+	mem    SpanMemory
 	attrs  []Attr
 	in     [][]byte // by index in Method.Attrs; nil: absent
 	idx    []int    // index in attrs, by index in Method.Attrs; -1: absent
@@ -78,7 +84,7 @@ type Span struct {
 
 // ReadIoctl fetches and checks the ioctl's argument at addr as the kernel does. find gives the method for (object, id),
 // or nil.
-func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*Bundle, unix.Errno) {
+func ReadIoctl(mem SpanMemory, addr uint64, find func(object, id uint16) *Method) (*Bundle, unix.Errno) {
 	// The attributes follow the header: those in its page are read with it.
 	const usual, page = HeaderSize + 20*AttrSize, 4096
 	hb := make([]byte, max(HeaderSize, min(usual, page-addr%page)))
@@ -246,16 +252,8 @@ func (b *Bundle) Flush() unix.Errno {
 		all = append(all, Span{b.addr, sliceBytes(b.attrs)})
 	}
 	b.out, b.marked = nil, false
-	if v, ok := b.mem.(interface{ WriteSpans([]Span) error }); ok {
-		if v.WriteSpans(all) != nil {
-			return unix.EFAULT
-		}
-		return 0
-	}
-	for _, s := range all {
-		if b.mem.Write(s.Addr, s.Bytes) != nil {
-			return unix.EFAULT
-		}
+	if b.mem.WriteSpans(all) != nil {
+		return unix.EFAULT
 	}
 	return 0
 }

@@ -25,7 +25,6 @@ const (
 	ObjDevxObj    = DriverNS + 1
 	ObjDevxUmem   = DriverNS + 2
 	ObjDevxAnswer = DriverNS + 4
-	ObjDevxEvents = DriverNS + 5
 	ObjMatcher    = DriverNS + 3
 	ObjVAR        = DriverNS + 6
 	ObjPace       = DriverNS + 7

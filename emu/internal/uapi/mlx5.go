@@ -22,7 +22,6 @@ const (
 	QPFlagSelfUnicast  = 1 << 6
 	QPFlagSelfMulti    = 1 << 7
 	QPFlagAllowScatter = 1 << 8
-	QPFlagPacketCredit = 1 << 9
 	QPFlagUARPage      = 1 << 10
 	QPFlagDCIStream    = 1 << 11
 
@@ -33,8 +32,6 @@ const (
 
 	InlineNone = 1 // mlx5_user_inline_mode: headers need not be in the WQE, or those of layer 2
 	InlineL2   = 2
-
-	SRQFlagSignature = 1 << 0
 
 	DevRespComp128    = 1 << 0 // mlx5_ib_query_dev_resp_flags
 	DevRespPad128     = 1 << 1

@@ -34,6 +34,15 @@ func (m *fakeMem) Read(addr uint64, b []byte) error {
 	return err
 }
 
+func (m *fakeMem) WriteSpans(all []Span) error {
+	for _, s := range all {
+		if err := m.Write(s.Addr, s.Bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (m *fakeMem) Write(addr uint64, b []byte) error {
 	p, err := m.at(addr, len(b))
 	if err == nil && m.ro {

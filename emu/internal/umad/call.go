@@ -38,7 +38,7 @@ func (s *Server) Open(c *notify.Call, n int) {
 		defer s.f.Unlock()
 		s.close(p.Name())
 	})
-	_, _ = c.AddFD(int(r.Fd()), int(c.Args[2])&unix.O_CLOEXEC)
+	c.AddFD(int(r.Fd()), int(c.Args[2]))
 	r.Close() // if the program did not get it, this was the last, and the file is closed
 }
 

@@ -14,7 +14,7 @@ import (
 
 // caller is the thread that asks.
 type caller interface {
-	uapi.Memory
+	uapi.SpanMemory
 	// mem is the address space of its process.
 	mem() guest.Mem
 	// link returns what /proc shows for its descriptor fd, such as "pipe:[7]", or "".
@@ -42,15 +42,7 @@ func (a *answered) WriteSpans(all []uapi.Span) error {
 	for i := range all {
 		all[i].Bytes = a.Bytes(all[i].Bytes)
 	}
-	if v, ok := a.caller.(interface{ WriteSpans([]uapi.Span) error }); ok {
-		return v.WriteSpans(all)
-	}
-	for _, w := range all {
-		if err := a.caller.Write(w.Addr, w.Bytes); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.caller.WriteSpans(all)
 }
 
 // call is one command on its way: of a write() or INVOKE_WRITE (r), or a method of the ioctl (b).

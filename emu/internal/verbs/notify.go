@@ -84,7 +84,7 @@ func (s *Server) Open(n *notify.Call, device int) {
 		return
 	}
 	// If the program cannot have it, closing ours releases it.
-	_, _ = n.AddFD(int(g.Fd()), int(n.Args[2])&unix.O_CLOEXEC)
+	n.AddFD(int(g.Fd()), int(n.Args[2]))
 	g.Close()
 }
 

@@ -26,6 +26,18 @@ type self struct {
 	plain bool // without capabilities
 }
 
+func (s self) WriteSpans(all []uapi.Span) error { return writeEach(s, all) }
+
+// writeEach writes spans one by one.
+func writeEach(m uapi.Memory, all []uapi.Span) error {
+	for _, s := range all {
+		if err := m.Write(s.Addr, s.Bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (self) mem() guest.Mem { return guest.Mem{PID: os.Getpid()} }
 
 func (self) link(fd int32) string { return guest.FDName(os.Getpid(), int(fd)) }
@@ -1095,6 +1107,8 @@ func (w window) Write(addr uint64, b []byte) error {
 	copy(p, b)
 	return err
 }
+
+func (w window) WriteSpans(all []uapi.Span) error { return writeEach(w, all) }
 
 func (window) mem() guest.Mem                     { return guest.Mem{PID: os.Getpid()} }
 func (window) link(int32) string                  { return "" }
