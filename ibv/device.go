@@ -236,7 +236,9 @@ func (d *Device) activePort() (uint8, string) {
 // attributes, if the library and the provider know them.
 //
 // C: ibv_query_device(3), ibv_query_device_ex(3).
-func (d *Device) QueryDevice() (*DeviceAttr, error) { return value(&d.node, "query device", d.queryDevice) }
+func (d *Device) QueryDevice() (*DeviceAttr, error) {
+	return value(&d.node, "query device", d.queryDevice)
+}
 
 func (d *Device) queryDevice() (*DeviceAttr, error) {
 	ex := new(abi.DeviceAttrEx)

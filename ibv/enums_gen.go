@@ -661,3 +661,45 @@ var portCap2Names = []string{"SetNodeDesc", "InfoExt", "Virt", "SwitchPortStateT
 
 // String joins the names with "|".
 func (v PortCap2) String() string { return flags.String(v, portCap2Names) }
+
+// Rate is the static rate of an address handle: a limit on what is sent to that address.
+//
+// C: enum ibv_rate.
+type Rate uint8
+
+const (
+	RateMax      Rate = 0  // the rate of the port. C: IBV_RATE_MAX.
+	Rate2_5Gbps  Rate = 2  // C: IBV_RATE_2_5_GBPS.
+	Rate10Gbps   Rate = 3  // C: IBV_RATE_10_GBPS.
+	Rate30Gbps   Rate = 4  // C: IBV_RATE_30_GBPS.
+	Rate5Gbps    Rate = 5  // C: IBV_RATE_5_GBPS.
+	Rate20Gbps   Rate = 6  // C: IBV_RATE_20_GBPS.
+	Rate40Gbps   Rate = 7  // C: IBV_RATE_40_GBPS.
+	Rate60Gbps   Rate = 8  // C: IBV_RATE_60_GBPS.
+	Rate80Gbps   Rate = 9  // C: IBV_RATE_80_GBPS.
+	Rate120Gbps  Rate = 10 // C: IBV_RATE_120_GBPS.
+	Rate14Gbps   Rate = 11 // C: IBV_RATE_14_GBPS.
+	Rate56Gbps   Rate = 12 // C: IBV_RATE_56_GBPS.
+	Rate112Gbps  Rate = 13 // C: IBV_RATE_112_GBPS.
+	Rate168Gbps  Rate = 14 // C: IBV_RATE_168_GBPS.
+	Rate25Gbps   Rate = 15 // C: IBV_RATE_25_GBPS.
+	Rate100Gbps  Rate = 16 // C: IBV_RATE_100_GBPS.
+	Rate200Gbps  Rate = 17 // C: IBV_RATE_200_GBPS.
+	Rate300Gbps  Rate = 18 // C: IBV_RATE_300_GBPS.
+	Rate28Gbps   Rate = 19 // C: IBV_RATE_28_GBPS.
+	Rate50Gbps   Rate = 20 // C: IBV_RATE_50_GBPS.
+	Rate400Gbps  Rate = 21 // C: IBV_RATE_400_GBPS.
+	Rate600Gbps  Rate = 22 // C: IBV_RATE_600_GBPS.
+	Rate800Gbps  Rate = 23 // C: IBV_RATE_800_GBPS.
+	Rate1200Gbps Rate = 24 // C: IBV_RATE_1200_GBPS.
+)
+
+var rateNames = []string{"Max", 2: "2.5 Gb/s", "10 Gb/s", "30 Gb/s", "5 Gb/s", "20 Gb/s", "40 Gb/s",
+	"60 Gb/s", "80 Gb/s", "120 Gb/s", "14 Gb/s", "56 Gb/s", "112 Gb/s", "168 Gb/s",
+	"25 Gb/s", "100 Gb/s", "200 Gb/s", "300 Gb/s", "28 Gb/s", "50 Gb/s",
+	"400 Gb/s", "600 Gb/s", "800 Gb/s", "1200 Gb/s"}
+
+// String returns the name, as in "112 Gb/s".
+func (v Rate) String() string {
+	return flags.Name("Rate", int64(v), rateNames)
+}
