@@ -73,25 +73,8 @@ func wqConfig(v *abi.MLX5DVRWQ, maxSGE int) *mlx5.RQConfig {
 		MaxSGE: maxSGE}
 }
 
-// A completion of the rings has the layout of WC, so that Poll fills the caller's slice in
-// place.
-var (
-	_ [unsafe.Sizeof(mlx5.WC{})]byte             = [unsafe.Sizeof(WC{})]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.Status)]byte    = [unsafe.Offsetof(WC{}.Status)]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.Imm)]byte       = [unsafe.Offsetof(WC{}.Imm)]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.QPN)]byte       = [unsafe.Offsetof(WC{}.QPN)]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.Flags)]byte     = [unsafe.Offsetof(WC{}.Flags)]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.PKeyIndex)]byte = [unsafe.Offsetof(WC{}.PKeyIndex)]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.SL)]byte        = [unsafe.Offsetof(WC{}.SL)]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.CVLAN)]byte     = [unsafe.Offsetof(WC{}.CVLAN)]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.FlowTag)]byte   = [unsafe.Offsetof(WC{}.FlowTag)]byte{}
-	_ [unsafe.Offsetof(mlx5.WC{}.Timestamp)]byte = [unsafe.Offsetof(WC{}.Timestamp)]byte{}
-)
-
-var (
-	_ [unsafe.Sizeof(mlx5.RecvWR{})]byte        = [unsafe.Sizeof(RecvWR{})]byte{}
-	_ [unsafe.Offsetof(mlx5.RecvWR{}.SGEs)]byte = [unsafe.Offsetof(RecvWR{}.SGEs)]byte{}
-)
+// A completion of the rings has the layout of WC, so that Poll fills the caller's slice in place, and work requests and
+// briefs have the same layout in both engines as in this package: see TestLayouts.
 
 // firstWC is where wcs begins.
 func firstWC(wcs []WC) *mlx5.WC { return (*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))) }
@@ -112,39 +95,6 @@ func unpack(wcs []WCEx, n int) {
 		wcs[i] = WCEx{WC: wc}
 	}
 }
-
-// A work request has the same layout in both engines as in this package.
-var (
-	_ [unsafe.Sizeof(work.SendWR{})]byte              = [unsafe.Sizeof(SendWR{})]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.Flags)]byte      = [unsafe.Offsetof(SendWR{}.Flags)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.SGEs)]byte       = [unsafe.Offsetof(SendWR{}.SGEs)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.Inline)]byte     = [unsafe.Offsetof(SendWR{}.Inline)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.Remote)]byte     = [unsafe.Offsetof(SendWR{}.Remote)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.Imm)]byte        = [unsafe.Offsetof(SendWR{}.Imm)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.Bind)]byte       = [unsafe.Offsetof(SendWR{}.Bind)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.RemoteSRQN)]byte = [unsafe.Offsetof(SendWR{}.RemoteSRQN)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.DCKey)]byte      = [unsafe.Offsetof(SendWR{}.DCKey)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.DCStream)]byte   = [unsafe.Offsetof(SendWR{}.DCStream)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.Flush)]byte      = [unsafe.Offsetof(SendWR{}.Flush)]byte{}
-	_ [unsafe.Sizeof(work.FlushRange{})]byte          = [unsafe.Sizeof(FlushRange{})]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.TSO)]byte        = [unsafe.Offsetof(SendWR{}.TSO)]byte{}
-	_ [unsafe.Offsetof(work.TSOHeader{}.MSS)]byte     = [unsafe.Offsetof(TSO{}.MSS)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.Masked)]byte     = [unsafe.Offsetof(SendWR{}.Masked)]byte{}
-	_ [unsafe.Offsetof(work.SendWR{}.Mkey)]byte       = [unsafe.Offsetof(SendWR{}.Mkey)]byte{}
-	_ [unsafe.Sizeof(work.MaskedAtomic{})]byte        = [unsafe.Sizeof(MaskedAtomic{})]byte{}
-	_ [unsafe.Offsetof(work.MaskedAtomic{}.Mask)]byte = [unsafe.Offsetof(MaskedAtomic{}.Mask)]byte{}
-)
-
-// So has a brief.
-var (
-	_ [unsafe.Sizeof(work.Brief{})]byte          = [unsafe.Sizeof(brief{})]byte{}
-	_ [unsafe.Offsetof(work.Brief{}.SGE)]byte    = [unsafe.Offsetof(brief{}.sge)]byte{}
-	_ [unsafe.Offsetof(work.Brief{}.Remote)]byte = [unsafe.Offsetof(brief{}.remote)]byte{}
-	_ [unsafe.Offsetof(work.Brief{}.Imm)]byte    = [unsafe.Offsetof(brief{}.imm)]byte{}
-)
 
 func workBriefs(list []brief) []work.Brief {
 	return unsafe.Slice((*work.Brief)(unsafe.Pointer(unsafe.SliceData(list))), len(list))

@@ -98,19 +98,11 @@ func (d *Device) gidEntryFallback(port uint8, index int) (GIDEntry, error) {
 //
 // C: ibv_query_gid_table(3).
 func (d *Device) GIDTable() ([]GIDEntry, error) {
-	const op = "query gid table"
-	if err := d.enter(op); err != nil {
-		return nil, err
+	table, err := value(&d.node, "query gid table", d.gidTable)
+	if unsupported(err) {
+		return d.gidTableFallback()
 	}
-	table, err := d.gidTable()
-	d.leave()
-	if err == nil || !unsupported(err) {
-		if err != nil {
-			err = &OpError{Op: op, Object: d.Name(), Err: err}
-		}
-		return table, err
-	}
-	return d.gidTableFallback()
+	return table, err
 }
 
 func (d *Device) gidTable() ([]GIDEntry, error) {

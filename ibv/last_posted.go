@@ -64,37 +64,33 @@ type PostedRecv struct {
 // and posting by C meanwhile makes the result meaningless. Payload is never read, only its length. Posting and polling
 // of the QP wait meanwhile; with SingleThreaded the goroutine that posts and polls has to call it.
 func (qp *QP) LastPosted(n int) (*Posted, error) {
-	const op = "last posted"
-	fail := func(err error) (*Posted, error) { return nil, &OpError{Op: op, Object: qp.name, Err: err} }
-	if n < 1 {
-		return fail(&ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "1 or more"})
-	}
-	if err := qp.enter(op); err != nil {
-		return nil, err
-	}
-	defer qp.leave()
-	if qp.send == nil || qp.typ == DCT {
-		return fail(&UnsupportedError{Feature: "a record of work requests",
-			Need: "a QP that work requests are posted to", Have: "one of type " + qp.typ.String()})
-	}
-	p := &Posted{QP: qp.name, Type: qp.typ}
-	if qp.path() == DataPathDirect {
-		p.readQueues(qp, n)
-		return p, nil
-	}
-	if err := qp.dev.directError(); err != nil {
-		have := err.Error()
-		if u := (*UnsupportedError)(nil); errors.As(err, &u) {
-			have = u.Have
+	return value(&qp.node, "last posted", func() (*Posted, error) {
+		if n < 1 {
+			return nil, &ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "1 or more"}
 		}
-		return fail(&UnsupportedError{Feature: "a record of work requests",
-			Need: "a device of libmlx5, whose rings have them; elsewhere, keep what is posted under its ID, " +
-				"which the completion has", Have: have})
-	}
-	if err := p.readRings(qp, n); err != nil {
-		return fail(err)
-	}
-	return p, nil
+		if qp.send == nil || qp.typ == DCT {
+			return nil, &UnsupportedError{Feature: "a record of work requests",
+				Need: "a QP that work requests are posted to", Have: "one of type " + qp.typ.String()}
+		}
+		p := &Posted{QP: qp.name, Type: qp.typ}
+		if qp.path() == DataPathDirect {
+			p.readQueues(qp, n)
+			return p, nil
+		}
+		if err := qp.dev.directError(); err != nil {
+			have := err.Error()
+			if u := (*UnsupportedError)(nil); errors.As(err, &u) {
+				have = u.Have
+			}
+			return nil, &UnsupportedError{Feature: "a record of work requests",
+				Need: "a device of libmlx5, whose rings have them; elsewhere, keep what is posted under its ID, " +
+					"which the completion has", Have: have}
+		}
+		if err := p.readRings(qp, n); err != nil {
+			return nil, err
+		}
+		return p, nil
+	})
 }
 
 // Around returns the part of p around the send that failed, and around the receive that did: up to n

@@ -78,17 +78,14 @@ func (s PostedSend) String() string {
 	if s.TSO != nil {
 		say("mss %d", s.TSO.MSS)
 	}
-	if s.RemoteQPN != 0 {
-		say("to qp %#x", s.RemoteQPN)
-	}
-	if s.RemoteQKey != 0 {
-		say("qkey %#x", s.RemoteQKey)
-	}
-	if s.RemoteSRQN != 0 {
-		say("to srq %#x", s.RemoteSRQN)
-	}
-	if s.DCStream != 0 {
-		say("stream %d", s.DCStream)
+	for _, f := range []struct {
+		format string
+		v      uint32
+	}{{"to qp %#x", s.RemoteQPN}, {"qkey %#x", s.RemoteQKey}, {"to srq %#x", s.RemoteSRQN},
+		{"stream %d", uint32(s.DCStream)}} {
+		if f.v != 0 {
+			say(f.format, f.v)
+		}
 	}
 	if f&work.Remote != 0 {
 		say("remote %#x rkey %#x", s.Remote.Addr, s.Remote.RKey)

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // ThreadDomain is a promise that only one goroutine at a time uses the objects made on it. The library then takes no
@@ -53,15 +51,10 @@ func (td *ThreadDomain) Close() error {
 
 // explainDomain returns what a thread or parent domain needs, and what to use instead.
 func (d *Device) explainDomain(what string, err error) error {
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		return d.v.lacks(what, "libibverbs of rdma-core v17 or later", "; use the option SingleThreaded instead")
-	case errors.Is(err, ErrNotSupported):
-		return &UnsupportedError{Feature: what, Need: "a provider with support for it, such as mlx5",
-			Have: d.Name() + " without it; use the option SingleThreaded instead"}
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOMEM):
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.ENOMEM) {
 		return fmt.Errorf("the device has no doorbell register left: share a ThreadDomain, or use the option "+
 			"SingleThreaded: %w", err)
 	}
-	return err
+	return d.explainLack(err, what, "libibverbs of rdma-core v17 or later", "a provider with support for it, such as "+
+		"mlx5", "; use the option SingleThreaded instead")
 }

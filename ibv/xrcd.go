@@ -131,17 +131,15 @@ func (x *XRCD) OpenQP(num uint32) (*QP, error) {
 }
 
 func (x *XRCD) makeQP(op string, destroy func(qp uintptr) error, maker func() (uintptr, error)) (*QP, error) {
-	if err := x.enter(op); err != nil {
-		return nil, err
-	}
-	defer x.leave()
-	d := x.dev
-	h, err := maker()
-	if err != nil {
-		return nil, &OpError{Op: op, Object: x.name, Err: d.explainXRC("an XRCRecv QP", err)}
-	}
-	qp := newQP(d, h, XRCRecv, qpMaker{Pair: d.pair(nil, destroy)}, "an XRCRecv QP has no queues")
-	qp.xrcd = x
-	qp.finish(&x.node)
-	return qp, nil
+	return value(&x.node, op, func() (*QP, error) {
+		d := x.dev
+		h, err := maker()
+		if err != nil {
+			return nil, d.explainXRC("an XRCRecv QP", err)
+		}
+		qp := newQP(d, h, XRCRecv, qpMaker{Pair: d.pair(nil, destroy)}, "an XRCRecv QP has no queues")
+		qp.xrcd = x
+		qp.finish(&x.node)
+		return qp, nil
+	})
 }

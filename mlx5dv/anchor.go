@@ -22,20 +22,16 @@ type SteeringAnchor struct {
 //
 // C: mlx5dv_create_steering_anchor(3), of libmlx5 v42.
 func CreateSteeringAnchor(dev *ibv.Device, table FlowTable, priority int) (*SteeringAnchor, error) {
-	const op = "create steering anchor"
-	c, err := begin(dev, op)
-	if err != nil {
-		return nil, err
-	}
-	o := FlowMatcherOptions{Table: table}
-	if err := errors.Join(o.checkTable(), checkPriority(priority)); err != nil {
-		return nil, c.fail(err)
-	}
-	h, id, err := c.lib.CreateSteeringAnchor(c.handle, &abi.MLX5DVSteeringAnchorAttr{FTType: uint32(table),
-		Priority: uint16(priority)})
-	a := &SteeringAnchor{id: id}
-	return created(c, a, &a.node, "steering anchor", h,
-		explainSteering(err, dev, "an anchor of table "+table.String(), priority))
+	c, a := begin(dev, "create steering anchor"), new(SteeringAnchor)
+	return create(c, a, &a.node, "steering anchor", func() (h uintptr, err error) {
+		o := FlowMatcherOptions{Table: table}
+		if err := errors.Join(o.checkTable(), checkPriority(priority)); err != nil {
+			return 0, err
+		}
+		h, a.id, err = c.lib.CreateSteeringAnchor(c.handle, &abi.MLX5DVSteeringAnchorAttr{FTType: uint32(table),
+			Priority: uint16(priority)})
+		return h, explainSteering(err, dev, "an anchor of table "+table.String(), priority)
+	})
 }
 
 // ID returns the number of the anchor's table.

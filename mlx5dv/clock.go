@@ -26,17 +26,12 @@ type Clock struct {
 //
 // C: mlx5dv_get_clock_info(3).
 func ReadClock(dev *ibv.Device) (Clock, error) {
-	const op = "mlx5dv read clock"
-	lib, h, leave, err := enter(dev, op)
+	c, i := begin(dev, "mlx5dv read clock"), new(abi.MLX5DVClockInfo)
+	err := c.do(func() error { return c.lib.GetClockInfo(c.handle, i) })
 	if err != nil {
 		return Clock{}, err
 	}
-	defer leave()
-	c := new(abi.MLX5DVClockInfo)
-	if err := lib.GetClockInfo(h, c); err != nil {
-		return Clock{}, opError(op, dev.Name(), err)
-	}
-	return Clock{Nsec: c.Nsec, LastCycles: c.LastCycles, Frac: c.Frac, Mult: c.Mult, Shift: c.Shift, Mask: c.Mask}, nil
+	return Clock{Nsec: i.Nsec, LastCycles: i.LastCycles, Frac: i.Frac, Mult: i.Mult, Shift: i.Shift, Mask: i.Mask}, nil
 }
 
 // Nanoseconds converts a timestamp to nanoseconds since 1970. The timestamp must be at most half

@@ -28,15 +28,14 @@ type Allocators struct {
 //
 // C: mlx5dv_set_context_attr(3).
 func SetAllocators(dev *ibv.Device, a Allocators) error {
-	c, err := begin(dev, "mlx5dv set allocators")
-	if err != nil {
-		return err
-	}
-	if a.Alloc == 0 || a.Free == 0 {
-		return c.fail(&ibv.ArgError{Arg: "a", Got: "no address", Want: "the addresses of two C functions"})
-	}
-	return c.end(c.lib.SetContextAllocators(c.handle,
-		&abi.MLX5DVCtxAllocators{Alloc: a.Alloc, Free: a.Free, Data: a.Data}))
+	c := begin(dev, "mlx5dv set allocators")
+	return c.do(func() error {
+		if a.Alloc == 0 || a.Free == 0 {
+			return &ibv.ArgError{Arg: "a", Got: "no address", Want: "the addresses of two C functions"}
+		}
+		return c.lib.SetContextAllocators(c.handle,
+			&abi.MLX5DVCtxAllocators{Alloc: a.Alloc, Free: a.Free, Data: a.Data})
+	})
 }
 
 // DataDirectPath returns the folder in sysfs of the PCI function by which a device reaches memory of
@@ -46,18 +45,17 @@ func SetAllocators(dev *ibv.Device, a Allocators) error {
 //
 // C: mlx5dv_get_data_direct_sysfs_path(3), of libmlx5 v54.
 func DataDirectPath(dev *ibv.Device) (string, error) {
-	c, err := begin(dev, "mlx5dv data direct path")
-	if err != nil {
-		return "", err
-	}
 	const longest = 4096 // C: PATH_MAX
 	b := make([]byte, longest)
-	err = c.lib.GetDataDirectSysfsPath(c.handle, b)
-	if errors.Is(err, syscall.ENODEV) {
-		err = syscall.EOPNOTSUPP
-	}
-	err = c.end(verbs.ExplainUnsupported(err, "data direct", "a device with a function for data direct",
-		dev.Name()+" without; use RegDmabuf without DataDirect"))
+	c := begin(dev, "mlx5dv data direct path")
+	err := c.do(func() error {
+		err := c.lib.GetDataDirectSysfsPath(c.handle, b)
+		if errors.Is(err, syscall.ENODEV) {
+			err = syscall.EOPNOTSUPP
+		}
+		return verbs.ExplainUnsupported(err, "data direct", "a device with a function for data direct",
+			dev.Name()+" without; use RegDmabuf without DataDirect")
+	})
 	if err != nil {
 		return "", err
 	}

@@ -33,14 +33,13 @@ func (c *call) encrypts() (*Crypto, error) {
 
 // crypto calls f if the device encrypts.
 func crypto(dev *ibv.Device, op string, f func(lib control.MLX5, handle uintptr) error) error {
-	c, err := begin(dev, op)
-	if err != nil {
-		return err
-	}
-	if _, err = c.encrypts(); err == nil {
-		err = f(c.lib, c.handle)
-	}
-	return c.end(err)
+	c := begin(dev, op)
+	return c.do(func() error {
+		if _, err := c.encrypts(); err != nil {
+			return err
+		}
+		return f(c.lib, c.handle)
+	})
 }
 
 func noCrypto(device string) error {
@@ -114,39 +113,37 @@ func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
 	if pd == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "an open PD"})
 	}
-	c, err := begin(pd.Device(), op)
-	if err != nil {
-		return nil, err
-	}
-	attr := &abi.MLX5DVDEKInitAttr{KeyPurpose: abi.MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS}
-	switch {
-	case opt == nil || len(opt.Key) == 0:
-		return nil, c.fail(&ibv.ArgError{Arg: "Key", Got: "empty", Want: "a key"})
-	case len(opt.Key) > len(attr.Key):
-		return nil, c.fail(&ibv.LimitError{What: "bytes of Key", Asked: uint64(len(opt.Key)),
-			Limit: uint64(len(attr.Key)), Where: "struct mlx5dv_dek_init_attr"})
-	}
-	caps, err := c.encrypts()
-	if err != nil {
-		return nil, c.fail(err)
-	}
-	if caps.WrappedImport&ImportAESXTS == 0 && c.lib.AsksForClearKeys() {
-		attr.CompMask = abi.MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN // of no login
-	}
-	if attr.PD, err = c.useVerbs(verbs.Ref(pd)); err != nil {
-		return nil, c.fail(err)
-	}
-	if opt.Wide {
-		attr.KeySize = abi.MLX5DV_CRYPTO_KEY_SIZE_256
-	}
-	if opt.Keytag {
-		attr.HasKeytag = 1
-	}
-	attr.Opaque = opt.Opaque
-	copy(attr.Key[:], opt.Key)
-	h, number, err := c.lib.DEKCreate(c.handle, attr)
-	d := &DEK{number: number}
-	return created(c, d, &d.node, "dek", h, err)
+	c, d := begin(pd.Device(), op), new(DEK)
+	return create(c, d, &d.node, "dek", func() (h uintptr, err error) {
+		attr := &abi.MLX5DVDEKInitAttr{KeyPurpose: abi.MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS}
+		switch {
+		case opt == nil || len(opt.Key) == 0:
+			return 0, &ibv.ArgError{Arg: "Key", Got: "empty", Want: "a key"}
+		case len(opt.Key) > len(attr.Key):
+			return 0, &ibv.LimitError{What: "bytes of Key", Asked: uint64(len(opt.Key)),
+				Limit: uint64(len(attr.Key)), Where: "struct mlx5dv_dek_init_attr"}
+		}
+		caps, err := c.encrypts()
+		if err != nil {
+			return 0, err
+		}
+		if caps.WrappedImport&ImportAESXTS == 0 && c.lib.AsksForClearKeys() {
+			attr.CompMask = abi.MLX5DV_DEK_INIT_ATTR_CRYPTO_LOGIN // of no login
+		}
+		if attr.PD, err = c.useVerbs(verbs.Ref(pd)); err != nil {
+			return 0, err
+		}
+		if opt.Wide {
+			attr.KeySize = abi.MLX5DV_CRYPTO_KEY_SIZE_256
+		}
+		if opt.Keytag {
+			attr.HasKeytag = 1
+		}
+		attr.Opaque = opt.Opaque
+		copy(attr.Key[:], opt.Key)
+		h, d.number, err = c.lib.DEKCreate(c.handle, attr)
+		return h, err
+	})
 }
 
 // DEKInfo is the state of a DEK, as the device reports it.

@@ -113,15 +113,12 @@ func checkStreams(lib control.MLX5, dev uintptr, name string, d *DCOptions) erro
 // C: mlx5dv_dci_stream_id_reset(3).
 func ResetDCIStream(qp *ibv.QP, stream uint16) error {
 	const op = "mlx5dv reset dci stream"
-	if qp == nil {
-		return opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "a DCI"})
-	}
-	name := qp.PD().Device().Name()
-	if qp.Type() != ibv.DCI {
-		return opError(op, name, &ibv.ArgError{Arg: "qp", Got: "a QP of type " + qp.Type().String(), Want: "a DCI"})
-	}
 	ref, dev := verbs.Ref(qp)
-	return onObject(op, name, ref, dev, func(c *call, h uintptr) error {
+	if dev != nil && qp.Type() != ibv.DCI {
+		return opError(op, dev.Name(), &ibv.ArgError{Arg: "qp", Got: "a QP of type " + qp.Type().String(),
+			Want: "a DCI"})
+	}
+	return onObject(op, "qp", "a DCI", ref, dev, func(c *call, h uintptr) error {
 		err := c.lib.DCIStreamIDReset(h, stream)
 		if errors.Is(err, syscall.EINVAL) {
 			err = &ibv.ArgError{Arg: "stream", Got: fmt.Sprint(stream), Want: "a stream that the DCI was made with"}

@@ -31,18 +31,13 @@ func IsSupported(dev *ibv.Device) (bool, error) {
 // QueryDevice returns the mlx5 attributes of a device.
 //
 // C: mlx5dv_query_device(3).
-func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
-	const op = "mlx5dv query device"
-	lib, h, leave, err := enter(dev, op)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	attr, err := queryDevice(lib, h)
-	if err != nil {
-		return nil, opError(op, dev.Name(), err)
-	}
-	return attr, nil
+func QueryDevice(dev *ibv.Device) (attr *DeviceAttr, err error) {
+	c := begin(dev, "mlx5dv query device")
+	err = c.do(func() (err error) {
+		attr, err = queryDevice(c.lib, c.handle)
+		return err
+	})
+	return attr, err
 }
 
 // queryDevice is QueryDevice for a device that is entered.

@@ -21,11 +21,10 @@ import (
 //
 // C: mlx5dv_devx_general_cmd(3).
 func DevXCommand(dev *ibv.Device, in, out []byte) error {
-	c, err := begin(dev, "mlx5dv devx command")
-	if err != nil {
-		return err
-	}
-	return c.end(command(dev, in, out, func() error { return c.lib.DevXGeneralCmd(c.handle, in, out) }))
+	c := begin(dev, "mlx5dv devx command")
+	return c.do(func() error {
+		return command(dev, in, out, func() error { return c.lib.DevXGeneralCmd(c.handle, in, out) })
+	})
 }
 
 // Sizes of a command and of an answer.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
@@ -45,25 +44,21 @@ const eventEntry = 64
 //
 // C: mlx5dv_devx_create_event_channel(3), of libmlx5 v25.
 func CreateDevXEvents(dev *ibv.Device, omitData bool) (*DevXEvents, error) {
-	c, err := begin(dev, "mlx5dv create devx events")
-	if err != nil {
-		return nil, err
-	}
-	var flags uint32
-	if omitData {
-		flags = abi.MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA
-	}
-	h, fd, err := c.lib.DevXCreateEventChannel(c.handle, flags)
-	if err != nil {
-		return nil, c.fail(explainDevX(c.dev, err))
-	}
-	r, err := pollfd.NewReader(fd, "mlx5dv devx events")
-	if err != nil {
-		_ = c.lib.DevXDestroyEventChannel(h)
-		return nil, c.fail(err)
-	}
-	e := &DevXEvents{omit: omitData, reader: r}
-	return made(c, e, &e.node, "devx events", h), nil
+	c, e := begin(dev, "mlx5dv create devx events"), &DevXEvents{omit: omitData}
+	return create(c, e, &e.node, "devx events", func() (uintptr, error) {
+		var flags uint32
+		if omitData {
+			flags = abi.MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA
+		}
+		h, fd, err := c.lib.DevXCreateEventChannel(c.handle, flags)
+		if err != nil {
+			return 0, explainDevX(dev, err)
+		}
+		if e.reader, err = pollfd.NewReader(fd, "mlx5dv devx events"); err != nil {
+			_ = c.lib.DevXDestroyEventChannel(h)
+		}
+		return h, err
+	})
 }
 
 // Subscribe has events of the given types delivered, with cookie. obj is the object that they are
@@ -99,50 +94,39 @@ func (e *DevXEvents) SubscribeFD(fd int, obj *DevXObject, t EventType) error {
 }
 
 func (e *DevXEvents) subscribe(op string, obj *DevXObject, do func(c *call, obj uintptr) error) error {
-	c, err := beginOn(&e.node, op)
-	if err != nil {
-		return err
-	}
-	var h uintptr
-	if obj != nil {
-		if err := c.use(&obj.node, "obj"); err != nil {
-			return c.fail(err)
+	c := e.begin(op)
+	return c.do(func() error {
+		var h uintptr
+		if obj != nil {
+			if err := c.use(&obj.node, "obj"); err != nil {
+				return err
+			}
+			h = obj.handle
 		}
-		h = obj.handle
-	}
-	if err := do(c, h); err != nil {
-		return c.fail(explainDevX(c.dev, err))
-	}
-	c.done()
-	return nil
+		return explainDevX(e.dev, do(c, h))
+	})
 }
 
 // Read waits for an event.
 //
 // C: mlx5dv_devx_get_event(3).
-func (e *DevXEvents) Read(ctx context.Context) (DevXEvent, error) {
-	const op = "mlx5dv read devx event"
-	if err := e.enter(op); err != nil {
-		return DevXEvent{}, err
-	}
-	defer e.leave()
+func (e *DevXEvents) Read(ctx context.Context) (v DevXEvent, err error) {
 	const cookie = 8
 	b := make([]byte, cookie+eventEntry)
 	if e.omit {
 		b = b[:cookie]
 	}
 	n := 0
-	err := e.reader.Read(ctx, func() (err error) {
-		n, err = e.lib.DevXGetEvent(e.handle, b)
-		return err
+	err = e.do("mlx5dv read devx event", func() error {
+		return e.reader.Read(ctx, func() (err error) {
+			n, err = e.lib.DevXGetEvent(e.handle, b)
+			return err
+		})
 	})
 	if err != nil {
-		if err == life.ErrClosed {
-			err = ibv.ErrClosed
-		}
-		return DevXEvent{}, opError(op, e.name, err)
+		return v, err
 	}
-	v := DevXEvent{Cookie: binary.NativeEndian.Uint64(b)}
+	v.Cookie = binary.NativeEndian.Uint64(b)
 	if n > cookie {
 		v.Data = b[cookie:n]
 	}

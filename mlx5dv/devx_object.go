@@ -20,17 +20,14 @@ type DevXObject struct{ node }
 //
 // C: mlx5dv_devx_obj_create(3).
 func CreateDevXObject(dev *ibv.Device, in, out []byte) (*DevXObject, error) {
-	c, err := begin(dev, "mlx5dv create devx object")
-	if err != nil {
-		return nil, err
-	}
-	var h uintptr
-	err = command(dev, in, out, func() (err error) {
-		h, err = c.lib.DevXObjCreate(c.handle, in, out)
-		return err
+	c, o := begin(dev, "mlx5dv create devx object"), new(DevXObject)
+	return create(c, o, &o.node, "devx object", func() (h uintptr, err error) {
+		err = command(dev, in, out, func() (err error) {
+			h, err = c.lib.DevXObjCreate(c.handle, in, out)
+			return err
+		})
+		return h, err
 	})
-	o := new(DevXObject)
-	return created(c, o, &o.node, "devx object", h, err)
 }
 
 // Query asks the device about the object by a command. out is room for the answer and is overwritten.
@@ -114,10 +111,8 @@ func onVerbs(op string, obj any, in, out []byte, qp, cq, srq, wq, table verbsCom
 		do = table
 		ref, dev = verbs.Ref(o)
 	}
-	if dev == nil {
-		return opError(op, "", &ibv.ArgError{Arg: "obj", Got: "nil", Want: "an open object"})
-	}
-	return onObject(op, ref.Name, ref, dev, func(c *call, h uintptr) error {
+	return onObject(op, "obj", "an open object", ref, dev, func(c *call, h uintptr) error {
+		c.object = ref.Name
 		return command(dev, in, out, func() error { return do(c.lib, h, in, out) })
 	})
 }

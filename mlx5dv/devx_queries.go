@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
@@ -43,21 +42,17 @@ type DevXAnswer struct {
 //
 // C: mlx5dv_devx_create_cmd_comp(3), of libmlx5 v23.
 func CreateDevXQueries(dev *ibv.Device) (*DevXQueries, error) {
-	c, err := begin(dev, "mlx5dv create devx queries")
-	if err != nil {
-		return nil, err
-	}
-	h, fd, err := c.lib.DevXCreateCmdComp(c.handle)
-	if err != nil {
-		return nil, c.fail(explainDevX(c.dev, err))
-	}
-	r, err := pollfd.NewReader(fd, "mlx5dv devx queries")
-	if err != nil {
-		_ = c.lib.DevXDestroyCmdComp(h)
-		return nil, c.fail(err)
-	}
-	q := &DevXQueries{reader: r, open: map[uint64]devxQuery{}}
-	return made(c, q, &q.node, "devx queries", h), nil
+	c, q := begin(dev, "mlx5dv create devx queries"), &DevXQueries{open: map[uint64]devxQuery{}}
+	return create(c, q, &q.node, "devx queries", func() (uintptr, error) {
+		h, fd, err := c.lib.DevXCreateCmdComp(c.handle)
+		if err != nil {
+			return 0, explainDevX(dev, err)
+		}
+		if q.reader, err = pollfd.NewReader(fd, "mlx5dv devx queries"); err != nil {
+			_ = c.lib.DevXDestroyCmdComp(h)
+		}
+		return h, err
+	})
 }
 
 // Start has the device asked about an object by a command. The answer, of out bytes, is read with
@@ -65,32 +60,26 @@ func CreateDevXQueries(dev *ibv.Device) (*DevXQueries, error) {
 //
 // C: mlx5dv_devx_obj_query_async(3).
 func (q *DevXQueries) Start(obj *DevXObject, cookie uint64, in []byte, out int) error {
-	c, err := beginOn(&q.node, "mlx5dv start devx query")
-	if err != nil {
-		return err
-	}
-	switch {
-	case obj == nil:
-		return c.fail(&ibv.ArgError{Arg: "obj", Got: "nil", Want: "an open object"})
-	case out < 0:
-		return c.fail(&ibv.ArgError{Arg: "out", Got: fmt.Sprintf("%d bytes", out), Want: "at least 16"})
-	}
-	if err := c.use(&obj.node, "obj"); err != nil {
-		return c.fail(err)
-	}
-	err = command(c.dev, in, make([]byte, min(out, mostCommand+1)), func() error {
-		id := q.add(devxQuery{cookie, binary.BigEndian.Uint16(in), out})
-		err := c.lib.DevXObjQueryAsync(obj.handle, in, out, id, q.handle)
-		if err != nil {
-			q.take(id)
+	c := q.begin("mlx5dv start devx query")
+	return c.do(func() error {
+		switch {
+		case obj == nil:
+			return &ibv.ArgError{Arg: "obj", Got: "nil", Want: "an open object"}
+		case out < 0:
+			return &ibv.ArgError{Arg: "out", Got: fmt.Sprintf("%d bytes", out), Want: "at least 16"}
 		}
-		return err
+		if err := c.use(&obj.node, "obj"); err != nil {
+			return err
+		}
+		return command(c.dev, in, make([]byte, min(out, mostCommand+1)), func() error {
+			id := q.add(devxQuery{cookie, binary.BigEndian.Uint16(in), out})
+			err := c.lib.DevXObjQueryAsync(obj.handle, in, out, id, q.handle)
+			if err != nil {
+				q.take(id)
+			}
+			return err
+		})
 	})
-	if err != nil {
-		return c.fail(err)
-	}
-	c.done()
-	return nil
 }
 
 func (q *DevXQueries) add(d devxQuery) (id uint64) {
@@ -117,14 +106,17 @@ const (
 // Read waits for an answer. The error is of reading; the answer has the device's status.
 //
 // C: mlx5dv_devx_get_async_cmd_comp(3).
-func (q *DevXQueries) Read(ctx context.Context) (DevXAnswer, error) {
-	const op = "mlx5dv read devx answer"
-	if err := q.enter(op); err != nil {
-		return DevXAnswer{}, err
-	}
-	defer q.leave()
+func (q *DevXQueries) Read(ctx context.Context) (a DevXAnswer, err error) {
+	err = q.do("mlx5dv read devx answer", func() (err error) {
+		a, err = q.read(ctx)
+		return err
+	})
+	return a, err
+}
+
+func (q *DevXQueries) read(ctx context.Context) (a DevXAnswer, err error) {
 	var b []byte
-	err := q.reader.Read(ctx, func() error {
+	err = q.reader.Read(ctx, func() error {
 		q.mu.Lock() // no query starts that needs more room than b has
 		defer q.mu.Unlock()
 		most := 0
@@ -137,17 +129,14 @@ func (q *DevXQueries) Read(ctx context.Context) (DevXAnswer, error) {
 		return q.lib.DevXGetAsyncCmdComp(q.handle, b)
 	})
 	if err != nil {
-		if err == life.ErrClosed {
-			err = ibv.ErrClosed
-		}
-		return DevXAnswer{}, opError(op, q.name, err)
+		return a, err
 	}
 	id := binary.NativeEndian.Uint64(b)
 	d, ok := q.take(id)
 	if !ok {
-		return DevXAnswer{}, opError(op, q.name, fmt.Errorf("an answer to query %d, which nobody started", id))
+		return a, fmt.Errorf("an answer to query %d, which nobody started", id)
 	}
-	a := DevXAnswer{Cookie: d.cookie, Out: b[answerHeader:][:d.out:d.out]}
+	a.Cookie, a.Out = d.cookie, b[answerHeader:][:d.out:d.out]
 	if s := CommandStatus(a.Out[0]); s != 0 {
 		a.Err = &CommandError{Opcode: d.opcode, Status: s, Syndrome: binary.BigEndian.Uint32(a.Out[4:]),
 			Err: syscall.Errno(eremoteio)}

@@ -40,12 +40,8 @@ func AllocDM(dev *ibv.Device, size int, opt *DMOptions) (*ibv.DM, error) {
 //
 // C: mlx5dv_dm_map_op_addr(3), of libmlx5 v35.
 func MapDMOp(dm *ibv.DM, op uint8) (b []byte, err error) {
-	const name = "mlx5dv map dm op"
 	ref, dev := verbs.Ref(dm)
-	if dev == nil {
-		return nil, opError(name, "", &ibv.ArgError{Arg: "dm", Got: "nil", Want: "an open DM"})
-	}
-	err = onObject(name, dev.Name(), ref, dev, func(c *call, h uintptr) error {
+	err = onObject("mlx5dv map dm op", "dm", "an open DM", ref, dev, func(c *call, h uintptr) error {
 		p, err := c.lib.DMMapOpAddr(h, op)
 		if err == nil {
 			b = memory(p, uint64(dm.Len()))

@@ -27,15 +27,13 @@ func (a *DRAction) Close() error {
 	return a.close(func() error { return a.lib.DRActionDestroy(a.handle) })
 }
 
-// action makes an action named what. create may enter what the action is made of.
-func (d *DRDomain) action(what string, create func(c *call) (uintptr, error)) (*DRAction, error) {
-	c, err := beginOn(&d.node, "create dr action "+what)
-	if err != nil {
-		return nil, err
-	}
-	h, err := create(c)
-	a := &DRAction{domain: d}
-	return created(c, a, &a.node, "dr action", h, explainDR(err, d.dev, "the action "+what))
+// action makes an action named what. make may enter what the action is made of.
+func (d *DRDomain) action(what string, make func(c *call) (uintptr, error)) (*DRAction, error) {
+	c, a := d.begin("create dr action "+what), &DRAction{domain: d}
+	return create(c, a, &a.node, "dr action", func() (uintptr, error) {
+		h, err := make(c)
+		return h, explainDR(err, d.dev, "the action "+what)
+	})
 }
 
 // action enters an action of a domain.
@@ -48,6 +46,15 @@ func (c *call) action(arg string, a *DRAction, d *DRDomain) (uintptr, error) {
 			Want: "an action of the same DRDomain"}
 	}
 	return a.handle, c.use(&a.node, arg)
+}
+
+// actions enters the actions of a list.
+func (c *call) actions(arg string, of []*DRAction, d *DRDomain) ([]uintptr, error) {
+	list, errs := make([]uintptr, len(of)), make([]error, len(of))
+	for i, a := range of {
+		list[i], errs[i] = c.action(fmt.Sprintf("%s[%d]", arg, i), a, d)
+	}
+	return list, errors.Join(errs...)
 }
 
 // onDevX makes an action of an object that was made by DevX.
@@ -371,12 +378,8 @@ func (d *DRDomain) Sample(s *DRSampler) (*DRAction, error) {
 			return 0, &ibv.ArgError{Arg: "sampler", Got: "without a Ratio or Actions", Want: "both"}
 		}
 		h, err := c.table(s.Next, d, false)
-		errs := []error{err}
-		list := make([]uintptr, len(s.Actions))
-		for i, a := range s.Actions {
-			h, err := c.action(fmt.Sprintf("Actions[%d]", i), a, d)
-			list[i], errs = h, append(errs, err)
-		}
+		list, more := c.actions("Actions", s.Actions, d)
+		errs := []error{err, more}
 		attr := &abi.MLX5DVDRFlowSamplerAttr{SampleRatio: s.Ratio, DefaultNextTable: h}
 		if s.Set != (HeaderAction{}) {
 			w, err := s.Set.prm("Set")

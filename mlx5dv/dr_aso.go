@@ -63,19 +63,18 @@ func (a *DRAction) ModifyASO(use DRASO) error {
 //
 // C: mlx5dv_dr_aso_other_domain_link(3), of libmlx5 v38.
 func (d *DRDomain) LinkASO(o *DevXObject, peer *DRDomain, use DRASO) error {
-	c, err := beginOn(&d.node, "link dr aso")
-	if err != nil {
-		return err
-	}
-	if peer == nil || peer == d {
-		return c.fail(&ibv.ArgError{Arg: "peer", Got: "nil, or the same", Want: "another DRDomain"})
-	}
-	h, err := c.devx(o)
-	if err = errors.Join(err, c.use(&peer.node, "peer")); err != nil {
-		return c.fail(err)
-	}
-	err = c.lib.DRASOOtherDomainLink(h, peer.handle, d.handle, uint32(use.Flags), use.RegC)
-	return c.end(explainDR(err, d.dev, "ASO of another domain"))
+	c := d.begin("link dr aso")
+	return c.do(func() error {
+		if peer == nil || peer == d {
+			return &ibv.ArgError{Arg: "peer", Got: "nil, or the same", Want: "another DRDomain"}
+		}
+		h, err := c.devx(o)
+		if err = errors.Join(err, c.use(&peer.node, "peer")); err != nil {
+			return err
+		}
+		err = c.lib.DRASOOtherDomainLink(h, peer.handle, d.handle, uint32(use.Flags), use.RegC)
+		return explainDR(err, d.dev, "ASO of another domain")
+	})
 }
 
 // UnlinkASO undoes LinkASO.
@@ -84,13 +83,12 @@ func (d *DRDomain) LinkASO(o *DevXObject, peer *DRDomain, use DRASO) error {
 //
 // C: mlx5dv_dr_aso_other_domain_unlink(3), of libmlx5 v38.
 func (d *DRDomain) UnlinkASO(o *DevXObject) error {
-	c, err := beginOn(&d.node, "unlink dr aso")
-	if err != nil {
-		return err
-	}
-	h, err := c.devx(o)
-	if err != nil {
-		return c.fail(err)
-	}
-	return c.end(explainDR(c.lib.DRASOOtherDomainUnlink(h, d.handle), d.dev, "ASO of another domain"))
+	c := d.begin("unlink dr aso")
+	return c.do(func() error {
+		h, err := c.devx(o)
+		if err != nil {
+			return err
+		}
+		return explainDR(c.lib.DRASOOtherDomainUnlink(h, d.handle), d.dev, "ASO of another domain")
+	})
 }

@@ -36,17 +36,15 @@ func explainDR(err error, dev *ibv.Device, what string) error {
 //
 // C: mlx5dv_dr_domain_create(3).
 func CreateDRDomain(dev *ibv.Device, typ DRDomainType) (*DRDomain, error) {
-	c, err := begin(dev, "create dr domain")
-	if err != nil {
-		return nil, err
-	}
-	if typ > DRDomainFDB {
-		return nil, c.fail(&ibv.ArgError{Arg: "type", Got: typ.String(),
-			Want: "DRDomainNICRx, DRDomainNICTx or DRDomainFDB"})
-	}
-	h, err := c.lib.DRDomainCreate(c.handle, uint32(typ))
-	d := new(DRDomain)
-	return created(c, d, &d.node, "dr domain", h, explainDR(err, dev, "direct rules of "+typ.String()))
+	c, d := begin(dev, "create dr domain"), new(DRDomain)
+	return create(c, d, &d.node, "dr domain", func() (uintptr, error) {
+		if typ > DRDomainFDB {
+			return 0, &ibv.ArgError{Arg: "type", Got: typ.String(),
+				Want: "DRDomainNICRx, DRDomainNICTx or DRDomainFDB"}
+		}
+		h, err := c.lib.DRDomainCreate(c.handle, uint32(typ))
+		return h, explainDR(err, dev, "direct rules of "+typ.String())
+	})
 }
 
 // Close destroys the domain.
@@ -80,10 +78,7 @@ func (n *node) do(op string, f func() error) error {
 		return err
 	}
 	defer n.leave()
-	if err := f(); err != nil {
-		return opError(op, n.name, err)
-	}
-	return nil
+	return opError(op, n.name, f())
 }
 
 // SetReclaimDeviceMemory sets whether the domain frees memory of the device that it does not use. At first it does not.

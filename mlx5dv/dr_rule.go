@@ -2,7 +2,6 @@ package mlx5dv
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -23,27 +22,21 @@ const maxDRActions = 16
 //
 // C: mlx5dv_dr_rule_create(3).
 func (m *DRMatcher) CreateRule(value *Match, actions ...*DRAction) (*DRRule, error) {
-	c, err := beginOn(&m.node, "create dr rule")
-	if err != nil {
-		return nil, err
-	}
-	v, err := value.valueFor(m.mask)
-	errs := []error{err}
-	if len(actions) > maxDRActions {
-		errs = append(errs, &ibv.LimitError{What: "dr actions", Asked: uint64(len(actions)), Limit: maxDRActions,
-			Where: "one rule"})
-	}
-	list := make([]uintptr, len(actions))
-	for i, a := range actions {
-		h, err := c.action(fmt.Sprintf("actions[%d]", i), a, m.table.domain)
-		list[i], errs = h, append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, c.fail(err)
-	}
-	h, err := c.lib.DRRuleCreate(m.handle, v, list)
-	r := new(DRRule)
-	return created(c, r, &r.node, "dr rule", h, explainDR(err, m.dev, "these actions in this table"))
+	c, r := m.begin("create dr rule"), new(DRRule)
+	return create(c, r, &r.node, "dr rule", func() (uintptr, error) {
+		v, err := value.valueFor(m.mask)
+		errs := []error{err}
+		if len(actions) > maxDRActions {
+			errs = append(errs, &ibv.LimitError{What: "dr actions", Asked: uint64(len(actions)), Limit: maxDRActions,
+				Where: "one rule"})
+		}
+		list, err := c.actions("actions", actions, m.table.domain)
+		if err := errors.Join(append(errs, err)...); err != nil {
+			return 0, err
+		}
+		h, err := c.lib.DRRuleCreate(m.handle, v, list)
+		return h, explainDR(err, m.dev, "these actions in this table")
+	})
 }
 
 // Close removes the rule.

@@ -25,16 +25,14 @@ type DRTable struct {
 //
 // C: mlx5dv_dr_table_create(3).
 func (d *DRDomain) CreateTable(level int) (*DRTable, error) {
-	c, err := beginOn(&d.node, "create dr table")
-	if err != nil {
-		return nil, err
-	}
-	if level < 0 || level > math.MaxInt32 {
-		return nil, c.fail(&ibv.ArgError{Arg: "level", Got: fmt.Sprint(level), Want: "0, the root, or more"})
-	}
-	h, err := c.lib.DRTableCreate(d.handle, uint32(level))
-	t := &DRTable{domain: d, level: level}
-	return created(c, t, &t.node, "dr table", h, explainDR(err, d.dev, aboveRoot))
+	c, t := d.begin("create dr table"), &DRTable{domain: d, level: level}
+	return create(c, t, &t.node, "dr table", func() (uintptr, error) {
+		if level < 0 || level > math.MaxInt32 {
+			return 0, &ibv.ArgError{Arg: "level", Got: fmt.Sprint(level), Want: "0, the root, or more"}
+		}
+		h, err := c.lib.DRTableCreate(d.handle, uint32(level))
+		return h, explainDR(err, d.dev, aboveRoot)
+	})
 }
 
 // Level returns the table's level, 0 for the root.
@@ -70,20 +68,18 @@ type DRMatcher struct {
 //
 // C: mlx5dv_dr_matcher_create(3).
 func (t *DRTable) CreateMatcher(priority int, mask *Match) (*DRMatcher, error) {
-	c, err := beginOn(&t.node, "create dr matcher")
-	if err != nil {
-		return nil, err
-	}
 	if mask == nil {
 		mask = new(Match)
 	}
-	b, err := mask.encode("mask")
-	if err := errors.Join(err, checkPriority(priority)); err != nil {
-		return nil, c.fail(err)
-	}
-	h, err := c.lib.DRMatcherCreate(t.handle, uint16(priority), parts(b), b)
-	m := &DRMatcher{table: t, mask: b}
-	return created(c, m, &m.node, "dr matcher", h, explainSteering(err, t.dev, "a matcher with these fields", priority))
+	c, m := t.begin("create dr matcher"), &DRMatcher{table: t}
+	return create(c, m, &m.node, "dr matcher", func() (h uintptr, err error) {
+		m.mask, err = mask.encode("mask")
+		if err := errors.Join(err, checkPriority(priority)); err != nil {
+			return 0, err
+		}
+		h, err = c.lib.DRMatcherCreate(t.handle, uint16(priority), parts(m.mask), m.mask)
+		return h, explainSteering(err, t.dev, "a matcher with these fields", priority)
+	})
 }
 
 // DRLayout is how a matcher lays out its rules.

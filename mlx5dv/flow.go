@@ -143,35 +143,31 @@ const maxFlowActions = 8
 //
 // C: mlx5dv_create_flow(3).
 func (m *FlowMatcher) CreateFlow(value *Match, actions ...FlowAction) (*Flow, error) {
-	const op = "create flow"
-	c, err := beginOn(&m.node, op)
-	if err != nil {
-		return nil, err
-	}
-	v, err := value.valueFor(m.mask)
-	errs := []error{err}
-	if len(actions) > maxFlowActions {
-		errs = append(errs, &ibv.LimitError{What: "flow actions", Asked: uint64(len(actions)), Limit: maxFlowActions,
-			Where: "one rule"})
-	}
-	f := flowCall{call: c, seen: map[string]bool{}}
-	list := make([]abi.MLX5DVFlowActionAttr, len(actions))
-	for i, a := range actions {
-		f.arg = fmt.Sprintf("actions[%d]", i)
-		if a == nil {
-			errs = append(errs, &ibv.ArgError{Arg: f.arg, Got: "nil", Want: "a FlowAction"})
-			continue
+	c, fl := m.begin("create flow"), new(Flow)
+	return create(c, fl, &fl.node, "flow", func() (uintptr, error) {
+		v, err := value.valueFor(m.mask)
+		errs := []error{err}
+		if len(actions) > maxFlowActions {
+			errs = append(errs, &ibv.LimitError{What: "flow actions", Asked: uint64(len(actions)),
+				Limit: maxFlowActions, Where: "one rule"})
 		}
-		list[i], err = a.encode(&f)
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, c.fail(err)
-	}
-	h, err := c.lib.CreateFlow(m.handle, v, list)
-	fl := new(Flow)
-	return created(c, fl, &fl.node, "flow", h,
-		explainSteering(err, m.dev, "these actions in table "+m.table.String(), -1))
+		f := flowCall{call: c, seen: map[string]bool{}}
+		list := make([]abi.MLX5DVFlowActionAttr, len(actions))
+		for i, a := range actions {
+			f.arg = fmt.Sprintf("actions[%d]", i)
+			if a == nil {
+				errs = append(errs, &ibv.ArgError{Arg: f.arg, Got: "nil", Want: "a FlowAction"})
+				continue
+			}
+			list[i], err = a.encode(&f)
+			errs = append(errs, err)
+		}
+		if err := errors.Join(errs...); err != nil {
+			return 0, err
+		}
+		h, err := c.lib.CreateFlow(m.handle, v, list)
+		return h, explainSteering(err, m.dev, "these actions in table "+m.table.String(), -1)
+	})
 }
 
 // Close removes the rule.

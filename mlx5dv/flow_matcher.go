@@ -48,34 +48,30 @@ const maxFlowPriority = 1<<16 - 1
 //
 // C: mlx5dv_create_flow_matcher(3), of libmlx5 v20; tables other than NICRx and NICTx need v22.
 func CreateFlowMatcher(dev *ibv.Device, opt *FlowMatcherOptions) (*FlowMatcher, error) {
-	const op = "create flow matcher"
 	if opt == nil {
 		opt = &FlowMatcherOptions{}
 	}
-	c, err := begin(dev, op)
-	if err != nil {
-		return nil, err
-	}
-	mask, err := opt.Mask.encode("Mask")
-	if err = errors.Join(err, checkPriority(opt.Priority), opt.checkTable()); err != nil {
-		return nil, c.fail(err)
-	}
-	attr := &abi.MLX5DVFlowMatcherAttr{Priority: uint16(opt.Priority), MatchCriteriaEnable: parts(mask)}
-	switch opt.Table {
-	case TableNICRx:
-	case TableNICTx: // which each release knows
-		attr.Flags = uint32(ibv.FlowEgress)
-	default:
-		attr.CompMask, attr.FTType = abi.MLX5DV_FLOW_MATCHER_MASK_FT_TYPE, uint32(opt.Table)
-	}
-	if opt.IBPort != 0 {
-		attr.CompMask |= abi.MLX5DV_FLOW_MATCHER_MASK_IB_PORT
-		attr.IBPort = uint32(opt.IBPort)
-	}
-	h, err := c.lib.CreateFlowMatcher(c.handle, attr, mask)
-	m := &FlowMatcher{mask: mask, table: opt.Table}
-	return created(c, m, &m.node, "flow matcher", h,
-		explainSteering(err, dev, "a matcher of table "+opt.Table.String(), opt.Priority))
+	c, m := begin(dev, "create flow matcher"), &FlowMatcher{table: opt.Table}
+	return create(c, m, &m.node, "flow matcher", func() (h uintptr, err error) {
+		m.mask, err = opt.Mask.encode("Mask")
+		if err = errors.Join(err, checkPriority(opt.Priority), opt.checkTable()); err != nil {
+			return 0, err
+		}
+		attr := &abi.MLX5DVFlowMatcherAttr{Priority: uint16(opt.Priority), MatchCriteriaEnable: parts(m.mask)}
+		switch opt.Table {
+		case TableNICRx:
+		case TableNICTx: // which each release knows
+			attr.Flags = uint32(ibv.FlowEgress)
+		default:
+			attr.CompMask, attr.FTType = abi.MLX5DV_FLOW_MATCHER_MASK_FT_TYPE, uint32(opt.Table)
+		}
+		if opt.IBPort != 0 {
+			attr.CompMask |= abi.MLX5DV_FLOW_MATCHER_MASK_IB_PORT
+			attr.IBPort = uint32(opt.IBPort)
+		}
+		h, err = c.lib.CreateFlowMatcher(c.handle, attr, m.mask)
+		return h, explainSteering(err, dev, "a matcher of table "+opt.Table.String(), opt.Priority)
+	})
 }
 
 func checkPriority(p int) error {

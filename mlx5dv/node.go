@@ -54,27 +54,39 @@ type call struct {
 	handle  uintptr // struct ibv_context of dev
 	leaves  []func()
 	parents []*life.Object
+	err     error // why the call has not begun
 }
 
-// begin enters a device; fail or done ends the call.
-func begin(dev *ibv.Device, op string) (*call, error) {
-	lib, h, leave, err := enter(dev, op)
-	if err != nil {
-		return nil, err
+// begin enters a device, for do or create. It fails if dev is not one of mlx5.
+func begin(dev *ibv.Device, op string) *call {
+	if dev == nil {
+		return &call{err: opError(op, "", &ibv.ArgError{Arg: "dev", Got: "nil", Want: "an open device"})}
 	}
-	c := &call{op: op, object: dev.Name(), dev: dev, lib: lib, handle: h, leaves: []func(){leave}}
+	h, leave, err := verbs.Enter(dev, op)
+	if err != nil {
+		return &call{err: err}
+	}
+	lib, ok, err := supported(dev, h)
+	if err == nil && !ok {
+		err = &ibv.UnsupportedError{Feature: op, Need: "a device that libmlx5 drives",
+			Have: dev.Name() + ", which another provider drives"}
+	}
+	if err != nil {
+		leave()
+		return &call{err: opError(op, dev.Name(), err)}
+	}
 	ref, _ := verbs.Ref(dev)
-	c.parents = append(c.parents, ref.Object)
-	return c, nil
+	return &call{op: op, object: dev.Name(), dev: dev, lib: lib, handle: h, leaves: []func(){leave},
+		parents: []*life.Object{ref.Object}}
 }
 
-// beginOn enters an object of this package.
-func beginOn(n *node, op string) (*call, error) {
+// begin enters an object of this package, for do or create.
+func (n *node) begin(op string) *call {
 	if err := n.enter(op); err != nil {
-		return nil, err
+		return &call{err: err}
 	}
 	return &call{op: op, object: n.name, dev: n.dev, lib: n.lib, leaves: []func(){n.leave},
-		parents: []*life.Object{&n.life}}, nil
+		parents: []*life.Object{&n.life}}
 }
 
 // use enters one more object of this package, which must be of the same device. arg is its name in an error.
@@ -111,55 +123,55 @@ func (c *call) foreign(arg, got string) error {
 	return &ibv.ArgError{Arg: arg, Got: got + ", of another Device", Want: "an object of the same Device"}
 }
 
-func (c *call) done() {
+// do carries out the call, and ends it.
+func (c *call) do(f func() error) error {
+	if c.err != nil {
+		return c.err
+	}
+	err := f()
 	for _, leave := range c.leaves {
 		leave()
 	}
-}
-
-// fail ends the call with an error.
-func (c *call) fail(err error) error {
-	c.done()
 	return opError(c.op, c.object, err)
 }
 
-// end ends a call that made nothing, with an error or without.
-func (c *call) end(err error) error {
-	if err != nil {
-		return c.fail(err)
-	}
-	c.done()
-	return nil
+// reach is for a call that enters the device, or an object that keeps it open, on its own. It fails as begin does.
+func reach(dev *ibv.Device, op string) (lib control.MLX5, handle uintptr, err error) {
+	c := begin(dev, op)
+	return c.lib, c.handle, c.do(func() error { return nil })
 }
 
-// made is the end of a call that made an object: it becomes a child of all that the call has entered. obj is the object
-// that embeds n.
-func made[T any](c *call, obj *T, n *node, kind string, handle uintptr) *T {
-	*n = node{kind: kind, name: life.Number(kind, c.dev.Name()), dev: c.dev, lib: c.lib, handle: handle}
-	n.life.Init(kind, n.name, c.parents...)
-	life.Watch(obj, &n.life)
-	c.done()
-	return obj
+// create carries out a call that makes obj, which embeds n: f returns the address of the C object. obj becomes a child
+// of all that the call has entered.
+func create[T any](c *call, obj *T, n *node, kind string, f func() (uintptr, error)) (*T, error) {
+	err := c.do(func() error {
+		h, err := f()
+		if err != nil {
+			return err
+		}
+		*n = node{kind: kind, name: life.Number(kind, c.dev.Name()), dev: c.dev, lib: c.lib, handle: h}
+		n.life.Init(kind, n.name, c.parents...)
+		life.Watch(obj, &n.life)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return obj, nil
 }
 
-// created is made unless there is an error.
-func created[T any](c *call, obj *T, n *node, kind string, handle uintptr, err error) (*T, error) {
-	if err != nil {
-		return nil, c.fail(err)
+// onObject calls do with an object of verbs, verbs.Ref of it, while it is open. A nil object is a bad arg; it should be
+// what want says.
+func onObject(op, arg, want string, ref life.Ref, dev *ibv.Device, do func(c *call, h uintptr) error) error {
+	if dev == nil {
+		return opError(op, "", &ibv.ArgError{Arg: arg, Got: "nil", Want: want})
 	}
-	return made(c, obj, n, kind, handle), nil
-}
-
-// onObject calls do with an object of verbs, while it is open. Errors name object.
-func onObject(op, object string, ref life.Ref, dev *ibv.Device, do func(c *call, h uintptr) error) error {
-	c, err := begin(dev, op)
-	if err != nil {
-		return err
-	}
-	c.object = object
-	h, err := c.useVerbs(ref, dev)
-	if err == nil {
-		err = do(c, h)
-	}
-	return c.end(err)
+	c := begin(dev, op)
+	return c.do(func() error {
+		h, err := c.useVerbs(ref, dev)
+		if err != nil {
+			return err
+		}
+		return do(c, h)
+	})
 }

@@ -30,24 +30,21 @@ const pacingContext = 0x30
 //
 // C: mlx5dv_pp_alloc(3), of libmlx5 v29.
 func AllocPacketPacing(dev *ibv.Device, context []byte, f PacketPacingFlags) (*PacketPacing, error) {
-	c, err := begin(dev, "mlx5dv alloc packet pacing")
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case len(context) == 0:
-		return nil, c.fail(&ibv.ArgError{Arg: "context", Got: "0 bytes", Want: "a rate, in the device's format"})
-	case len(context) > pacingContext:
-		return nil, c.fail(&ibv.LimitError{What: "context bytes", Asked: uint64(len(context)), Limit: pacingContext,
-			Where: "the device's format"})
-	case f&^PacingDedicated != 0:
-		return nil, c.fail(&ibv.ArgError{Arg: "flags", Got: f.String(), Want: fmt.Sprint("of ", PacingDedicated)})
-	}
-	h, index, err := c.lib.PPAlloc(c.handle, context, uint32(f))
-	p := &PacketPacing{index: index}
-	return created(c, p, &p.node, "packet pacing", h,
-		verbs.ExplainUnsupported(err, "packet pacing", "a device with it, opened with DevX",
-			dev.Name()+" without"))
+	c, p := begin(dev, "mlx5dv alloc packet pacing"), new(PacketPacing)
+	return create(c, p, &p.node, "packet pacing", func() (h uintptr, err error) {
+		switch {
+		case len(context) == 0:
+			return 0, &ibv.ArgError{Arg: "context", Got: "0 bytes", Want: "a rate, in the device's format"}
+		case len(context) > pacingContext:
+			return 0, &ibv.LimitError{What: "context bytes", Asked: uint64(len(context)), Limit: pacingContext,
+				Where: "the device's format"}
+		case f&^PacingDedicated != 0:
+			return 0, &ibv.ArgError{Arg: "flags", Got: f.String(), Want: fmt.Sprint("of ", PacingDedicated)}
+		}
+		h, p.index, err = c.lib.PPAlloc(c.handle, context, uint32(f))
+		return h, verbs.ExplainUnsupported(err, "packet pacing", "a device with it, opened with DevX",
+			dev.Name()+" without")
+	})
 }
 
 // Index returns the number of the entry.

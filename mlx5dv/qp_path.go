@@ -12,12 +12,15 @@ import (
 // onQP calls do with the handle of a QP that is kept open meanwhile, and with its state: QP.State within do would enter
 // the QP again.
 func onQP(op string, qp *ibv.QP, do func(c *call, h uintptr, s ibv.QPState) error) error {
-	if qp == nil {
-		return opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "an open QP"})
+	var state ibv.QPState
+	if qp != nil {
+		state = qp.State()
 	}
 	ref, dev := verbs.Ref(qp)
-	state := qp.State()
-	return onObject(op, ref.Name, ref, dev, func(c *call, h uintptr) error { return do(c, h, state) })
+	return onObject(op, "qp", "an open QP", ref, dev, func(c *call, h uintptr) error {
+		c.object = ref.Name
+		return do(c, h, state)
+	})
 }
 
 // LAGPort is the port of a bond that a QP sends from.
@@ -76,12 +79,9 @@ func ModifyUDPPort(qp *ibv.QP, port uint16) error {
 //
 // C: mlx5dv_map_ah_to_qp(3), of libmlx5 v36.
 func MapAHToQP(ah *ibv.AH, qpn uint32) error {
-	const op = "mlx5dv map ah to qp"
-	if ah == nil {
-		return opError(op, "", &ibv.ArgError{Arg: "ah", Got: "nil", Want: "an open AH"})
-	}
 	ref, dev := verbs.Ref(ah)
-	return onObject(op, ref.Name, ref, dev, func(c *call, h uintptr) error {
+	return onObject("mlx5dv map ah to qp", "ah", "an open AH", ref, dev, func(c *call, h uintptr) error {
+		c.object = ref.Name
 		if qpn >= 1<<24 {
 			return &ibv.ArgError{Arg: "qpn", Got: fmt.Sprintf("%#x", qpn), Want: "a number of 24 bits"}
 		}

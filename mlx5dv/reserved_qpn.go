@@ -15,14 +15,12 @@ type ReservedQPN struct {
 //
 // C: mlx5dv_reserved_qpn_alloc(3), of libmlx5 v34.
 func ReserveQPN(dev *ibv.Device) (*ReservedQPN, error) {
-	c, err := begin(dev, "mlx5dv reserve qpn")
-	if err != nil {
-		return nil, err
-	}
-	n, err := c.lib.ReservedQPNAlloc(c.handle)
-	q := &ReservedQPN{num: n}
-	return created(c, q, &q.node, "reserved qpn", c.handle, verbs.ExplainUnsupported(err, "reserved QPNs",
-		"a device with them, opened with DevX", dev.Name()+" without"))
+	c, q := begin(dev, "mlx5dv reserve qpn"), new(ReservedQPN)
+	return create(c, q, &q.node, "reserved qpn", func() (_ uintptr, err error) {
+		q.num, err = c.lib.ReservedQPNAlloc(c.handle)
+		return c.handle, verbs.ExplainUnsupported(err, "reserved QPNs", "a device with them, opened with DevX",
+			dev.Name()+" without")
+	})
 }
 
 // Num returns the number.

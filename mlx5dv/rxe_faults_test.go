@@ -76,9 +76,8 @@ func TestRXEMkeyRoom(t *testing.T) {
 		return
 	}
 	closing(t, must(qp, err)(t))
-	lib, _, leave, err := enter(dev, "test")
+	lib, _, err := reach(dev, "test")
 	ok(t, err)
-	defer leave()
 	h, leave, err := verbs.Enter(qp, "test")
 	ok(t, err)
 	defer leave()

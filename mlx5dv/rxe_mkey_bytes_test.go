@@ -15,9 +15,8 @@ func TestRXEMkeyBytes(t *testing.T) {
 	if dev == nil {
 		return
 	}
-	lib, _, leave, err := enter(dev, "test")
+	lib, _, err := reach(dev, "test")
 	ok(t, err)
-	defer leave()
 	const ops = withMkey | WithMemcpy
 	paths := []ibv.DataPath{ibv.DataPathDirect, ibv.DataPathOps}
 	var sides [2]*mkeySide

@@ -21,9 +21,8 @@ func TestRXERawBytes(t *testing.T) {
 	}
 	rxe := testutil.NeedRXE(t)
 	rxe.NeedFrames(t)
-	lib, _, leave, err := enter(dev, "test")
+	lib, _, err := reach(dev, "test")
 	ok(t, err)
-	leave()
 	pd := closing(t, must(dev.AllocPD())(t))
 	mr := closing(t, must(pd.AllocMR(8192, ibv.LocalWrite, nil))(t))
 	r := rand.New(rand.NewPCG(7, 8))

@@ -79,9 +79,8 @@ func TestRXESignatureBytes(t *testing.T) {
 	if s == nil {
 		return
 	}
-	lib, _, leave, err := enter(dev, "test")
+	lib, _, err := reach(dev, "test")
 	ok(t, err)
-	defer leave()
 	h, leave, err := verbs.Enter(s.qp, "test")
 	ok(t, err)
 	v := must(lib.InitQP(h, 0))(t)

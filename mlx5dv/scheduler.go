@@ -2,8 +2,6 @@ package mlx5dv
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -38,12 +36,8 @@ func (o *SchedOptions) attr(parent uintptr, all bool) (*abi.MLX5DVSchedAttr, err
 		flag uint32
 	}{{"Share", o.Share, &a.BWShare, abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_BW_SHARE},
 		{"MaxMbps", o.MaxMbps, &a.MaxAvgBW, abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_MAX_AVG_BW}} {
-		switch {
-		case f.v < 0:
-			return nil, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: "0 or more"}
-		case f.v > math.MaxUint32:
-			return nil, &ibv.LimitError{What: f.name, Asked: uint64(f.v), Limit: math.MaxUint32,
-				Where: "a field of 32 bits"}
+		if err := fits(f.name, f.v, 32); err != nil {
+			return nil, err
 		}
 		if *f.to = uint32(f.v); all || f.v > 0 {
 			a.Flags |= f.flag
@@ -71,43 +65,33 @@ type SchedNode struct {
 //
 // C: mlx5dv_sched_node_create(3), of libmlx5 v33.
 func CreateSchedRoot(dev *ibv.Device) (*SchedNode, error) {
-	c, err := begin(dev, "mlx5dv create sched root")
-	if err != nil {
-		return nil, err
-	}
-	return c.schedNode(nil, nil)
+	return begin(dev, "mlx5dv create sched root").schedNode(nil, nil)
 }
 
 // CreateNode makes a node below n. A nil opt leaves the device's defaults.
 //
 // C: mlx5dv_sched_node_create(3).
 func (n *SchedNode) CreateNode(opt *SchedOptions) (*SchedNode, error) {
-	c, err := n.child("mlx5dv create sched node")
-	if err != nil {
-		return nil, err
-	}
-	return c.schedNode(n, opt)
-}
-
-// child begins a call that makes a child of n.
-func (n *SchedNode) child(op string) (*call, error) {
-	c, err := beginOn(&n.node, op)
-	if err != nil {
-		return nil, err
-	}
-	ref, _ := verbs.Ref(n.dev)
-	c.handle = ref.Handle
-	return c, nil
+	return n.begin("mlx5dv create sched node").schedNode(n, opt)
 }
 
 func (c *call) schedNode(parent *SchedNode, opt *SchedOptions) (*SchedNode, error) {
+	n := &SchedNode{parent: parent}
+	return create(c, n, &n.node, "sched node", func() (uintptr, error) {
+		return c.sched(parent, opt, c.lib.SchedNodeCreate)
+	})
+}
+
+// sched has make make an element below parent.
+func (c *call) sched(parent *SchedNode, opt *SchedOptions,
+	make func(dev uintptr, attr *abi.MLX5DVSchedAttr) (uintptr, error)) (uintptr, error) {
 	attr, err := opt.attr(parent.address(), false)
 	if err != nil {
-		return nil, c.fail(err)
+		return 0, err
 	}
-	h, err := c.lib.SchedNodeCreate(c.handle, attr)
-	n := &SchedNode{parent: parent}
-	return created(c, n, &n.node, "sched node", h, explainSched(c.dev, err))
+	ref, _ := verbs.Ref(c.dev)
+	h, err := make(ref.Handle, attr)
+	return h, explainSched(c.dev, err)
 }
 
 func (n *SchedNode) address() uintptr {
@@ -155,17 +139,10 @@ type SchedLeaf struct {
 //
 // C: mlx5dv_sched_leaf_create(3).
 func (n *SchedNode) CreateLeaf(opt *SchedOptions) (*SchedLeaf, error) {
-	c, err := n.child("mlx5dv create sched leaf")
-	if err != nil {
-		return nil, err
-	}
-	attr, err := opt.attr(n.handle, false)
-	if err != nil {
-		return nil, c.fail(err)
-	}
-	h, err := c.lib.SchedLeafCreate(c.handle, attr)
-	l := &SchedLeaf{parent: n}
-	return created(c, l, &l.node, "sched leaf", h, explainSched(c.dev, err))
+	c, l := n.begin("mlx5dv create sched leaf"), &SchedLeaf{parent: n}
+	return create(c, l, &l.node, "sched leaf", func() (uintptr, error) {
+		return c.sched(n, opt, c.lib.SchedLeafCreate)
+	})
 }
 
 // Parent returns the node above the leaf.
@@ -190,15 +167,13 @@ func modifySched(n *node, parent *SchedNode, op string, opt *SchedOptions,
 	if opt == nil {
 		return opError(op, n.name, &ibv.ArgError{Arg: "opt", Got: "nil", Want: "a share and a bound"})
 	}
-	c, err := beginOn(n, op)
-	if err != nil {
-		return err
-	}
-	attr, err := opt.attr(parent.handle, true) // a parent stays open while it has children
-	if err == nil {
-		err = explainSched(c.dev, modify(n.handle, attr))
-	}
-	return c.end(err)
+	return n.do(op, func() error {
+		attr, err := opt.attr(parent.handle, true) // a parent stays open while it has children
+		if err != nil {
+			return err
+		}
+		return explainSched(n.dev, modify(n.handle, attr))
+	})
 }
 
 // ScheduleQP makes a QP send by leaves of the tree: its requests by send, and its responses to a peer's reads by

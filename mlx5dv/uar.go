@@ -41,20 +41,19 @@ type UAR struct {
 //
 // C: mlx5dv_devx_alloc_uar(3).
 func AllocUAR(dev *ibv.Device, t UARType) (*UAR, error) {
-	c, err := begin(dev, "mlx5dv alloc uar")
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := uarTypeNames[t]; !ok {
-		return nil, c.fail(&ibv.ArgError{Arg: "t", Got: t.String(), Want: "a type of UAR"})
-	}
-	attr, h, err := c.lib.DevXAllocUAR(c.handle, uint32(t))
-	if err != nil {
-		return nil, c.fail(verbs.ExplainUnsupported(err, "a UAR of type "+t.String(),
-			"a newer libmlx5 and kernel", dev.Name()+" without them; use UARBlueFlame"))
-	}
-	u := &UAR{typ: t, attr: *attr}
-	return made(c, u, &u.node, "uar", h), nil
+	c, u := begin(dev, "mlx5dv alloc uar"), &UAR{typ: t}
+	return create(c, u, &u.node, "uar", func() (uintptr, error) {
+		if _, ok := uarTypeNames[t]; !ok {
+			return 0, &ibv.ArgError{Arg: "t", Got: t.String(), Want: "a type of UAR"}
+		}
+		attr, h, err := c.lib.DevXAllocUAR(c.handle, uint32(t))
+		if err != nil {
+			return 0, verbs.ExplainUnsupported(err, "a UAR of type "+t.String(), "a newer libmlx5 and kernel",
+				dev.Name()+" without them; use UARBlueFlame")
+		}
+		u.attr = *attr
+		return h, nil
+	})
 }
 
 // PageID returns the number by which commands name the page.
@@ -77,14 +76,14 @@ func (u *UAR) Close() error { return u.close(func() error { return u.lib.DevXFre
 // create a CQ.
 //
 // C: mlx5dv_devx_query_eqn(3).
-func QueryEQN(dev *ibv.Device, vector int) (uint32, error) {
-	c, err := begin(dev, "mlx5dv query eqn")
-	if err != nil {
-		return 0, err
-	}
-	if n := verbs.CompVectors(c.dev); vector < 0 || vector >= n {
-		return 0, c.fail(&ibv.ArgError{Arg: "vector", Got: fmt.Sprint(vector), Want: fmt.Sprintf("0 to %d", n-1)})
-	}
-	n, err := c.lib.DevXQueryEQN(c.handle, uint32(vector))
-	return n, c.end(explainDevX(c.dev, err))
+func QueryEQN(dev *ibv.Device, vector int) (eqn uint32, err error) {
+	c := begin(dev, "mlx5dv query eqn")
+	err = c.do(func() (err error) {
+		if n := verbs.CompVectors(dev); vector < 0 || vector >= n {
+			return &ibv.ArgError{Arg: "vector", Got: fmt.Sprint(vector), Want: fmt.Sprintf("0 to %d", n-1)}
+		}
+		eqn, err = c.lib.DevXQueryEQN(c.handle, uint32(vector))
+		return explainDevX(dev, err)
+	})
+	return eqn, err
 }

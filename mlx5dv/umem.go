@@ -43,19 +43,20 @@ func RegUmem(dev *ibv.Device, mem []byte, opt *UmemOptions) (*Umem, error) {
 		opt = &UmemOptions{}
 	}
 	const possible = ibv.LocalWrite | ibv.RemoteRead | ibv.RemoteWrite
-	return regUmem(dev, func(in *abi.MLX5DVDevXUmemIn) (*Umem, error) {
+	return regUmem(dev, func(in *abi.MLX5DVDevXUmemIn, u *Umem) error {
 		switch {
 		case len(mem) == 0:
-			return nil, &ibv.ArgError{Arg: "mem", Got: "0 bytes", Want: "at least 1 byte"}
+			return &ibv.ArgError{Arg: "mem", Got: "0 bytes", Want: "at least 1 byte"}
 		case opt.Access&^possible != 0:
-			return nil, &ibv.ArgError{Arg: "Access", Got: opt.Access.String(), Want: "of " + possible.String()}
+			return &ibv.ArgError{Arg: "Access", Got: opt.Access.String(), Want: "of " + possible.String()}
 		case opt.Access == 0:
 			in.Access = uint32(ibv.LocalWrite)
 		default:
 			in.Access = uint32(opt.Access)
 		}
 		in.Addr, in.Size, in.PgszBitmap = cmem.SliceAddr(mem), uintptr(len(mem)), opt.PageSizes
-		return &Umem{mem: mem, pin: dma.Pin(mem)}, nil
+		u.mem, u.pin = mem, dma.Pin(mem)
+		return nil
 	})
 }
 
@@ -65,44 +66,40 @@ func RegUmem(dev *ibv.Device, mem []byte, opt *UmemOptions) (*Umem, error) {
 //
 // C: mlx5dv_devx_umem_reg_ex(3), of libmlx5 v44.
 func RegUmemDmabuf(dev *ibv.Device, fd int, off uint64, length int, access ibv.AccessFlags) (*Umem, error) {
-	return regUmem(dev, func(in *abi.MLX5DVDevXUmemIn) (*Umem, error) {
+	return regUmem(dev, func(in *abi.MLX5DVDevXUmemIn, u *Umem) error {
 		switch {
 		case fd < 0 || int(int32(fd)) != fd:
-			return nil, &ibv.ArgError{Arg: "fd", Got: fmt.Sprint(fd), Want: "the descriptor of a dma-buf"}
+			return &ibv.ArgError{Arg: "fd", Got: fmt.Sprint(fd), Want: "the descriptor of a dma-buf"}
 		case length < 1:
-			return nil, &ibv.ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}
+			return &ibv.ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}
 		}
 		in.Addr, in.Size, in.Access = uintptr(off), uintptr(length), uint32(access)
 		in.CompMask, in.DmabufFD = abi.MLX5DV_UMEM_MASK_DMABUF, int32(fd)
-		return new(Umem), nil
+		return nil
 	})
 }
 
 // regUmem registers what prepare fills in.
-func regUmem(dev *ibv.Device, prepare func(*abi.MLX5DVDevXUmemIn) (*Umem, error)) (*Umem, error) {
-	c, err := begin(dev, "mlx5dv register umem")
-	if err != nil {
-		return nil, err
-	}
-	in := new(abi.MLX5DVDevXUmemIn)
-	u, err := prepare(in)
-	if err != nil {
-		return nil, c.fail(err)
-	}
-	var h uintptr
-	if in.PgszBitmap == 0 && in.CompMask == 0 {
-		h, u.id, err = c.lib.DevXUmemReg(c.handle, in.Addr, int(in.Size), in.Access)
-	} else {
-		if in.PgszBitmap == 0 {
-			in.PgszBitmap = ^uint64(4095)
+func regUmem(dev *ibv.Device, prepare func(*abi.MLX5DVDevXUmemIn, *Umem) error) (*Umem, error) {
+	c, u := begin(dev, "mlx5dv register umem"), new(Umem)
+	return create(c, u, &u.node, "umem", func() (h uintptr, err error) {
+		in := new(abi.MLX5DVDevXUmemIn)
+		if err := prepare(in, u); err != nil {
+			return 0, err
 		}
-		h, u.id, err = c.lib.DevXUmemRegEx(c.handle, in)
-	}
-	if err != nil {
-		u.pin.Unpin()
-		return nil, c.fail(explainDevX(c.dev, err))
-	}
-	return made(c, u, &u.node, "umem", h), nil
+		if in.PgszBitmap == 0 && in.CompMask == 0 {
+			h, u.id, err = c.lib.DevXUmemReg(c.handle, in.Addr, int(in.Size), in.Access)
+		} else {
+			if in.PgszBitmap == 0 {
+				in.PgszBitmap = ^uint64(4095)
+			}
+			h, u.id, err = c.lib.DevXUmemRegEx(c.handle, in)
+		}
+		if err != nil {
+			u.pin.Unpin()
+		}
+		return h, explainDevX(dev, err)
+	})
 }
 
 // ID returns the number by which commands name the memory.

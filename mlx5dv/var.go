@@ -23,17 +23,16 @@ type VAR struct {
 //
 // C: mlx5dv_alloc_var(3), of libmlx5 v28.
 func AllocVAR(dev *ibv.Device) (*VAR, error) {
-	c, err := begin(dev, "mlx5dv alloc var")
-	if err != nil {
-		return nil, err
-	}
-	attr, h, err := c.lib.AllocVAR(c.handle)
-	if err != nil {
-		return nil, c.fail(verbs.ExplainUnsupported(err, "a VAR",
-			"a device that emulates virtio, and a kernel with VARs", dev.Name()+" without"))
-	}
-	v := &VAR{attr: *attr}
-	return made(c, v, &v.node, "var", h), nil
+	c, v := begin(dev, "mlx5dv alloc var"), new(VAR)
+	return create(c, v, &v.node, "var", func() (uintptr, error) {
+		attr, h, err := c.lib.AllocVAR(c.handle)
+		if err != nil {
+			return 0, verbs.ExplainUnsupported(err, "a VAR", "a device that emulates virtio, and a kernel with VARs",
+				dev.Name()+" without")
+		}
+		v.attr = *attr
+		return h, nil
+	})
 }
 
 // PageID returns the number by which commands name the page.

@@ -23,17 +23,20 @@ func rawOnly(kind string, path ibv.DataPath, why string) error {
 		Need: "CQs (and an SRQ) made with the option DataPath: ibv.DataPathRaw", Have: have}
 }
 
-// view calls get with an object whose rings are the caller's: a QP, CQ, SRQ or WQ made with ibv.DataPathRaw.
-func view(op, kind, a string, ref life.Ref, dev *ibv.Device, path func() (ibv.DataPath, string),
-	get func(lib control.MLX5, h uintptr) error) error {
-	if dev == nil {
-		return opError(op, "", &ibv.ArgError{Arg: kind, Got: "nil", Want: a})
+// view returns what get has of an object whose rings are the caller's: a QP, CQ, SRQ or WQ made with ibv.DataPathRaw.
+func view[C any](op, kind, a string, ref life.Ref, dev *ibv.Device, path func() (ibv.DataPath, string),
+	get func(lib control.MLX5, h uintptr) (*C, error)) (rings *C, err error) {
+	if dev != nil {
+		p, why := path()
+		if err := rawOnly(kind, p, why); err != nil {
+			return nil, opError(op, dev.Name(), err)
+		}
 	}
-	p, why := path()
-	if err := rawOnly(kind, p, why); err != nil {
-		return opError(op, dev.Name(), err)
-	}
-	return onObject(op, dev.Name(), ref, dev, func(c *call, h uintptr) error { return get(c.lib, h) })
+	err = onObject(op, kind, a, ref, dev, func(c *call, h uintptr) (err error) {
+		rings, err = get(c.lib, h)
+		return err
+	})
+	return rings, err
 }
 
 // Ring is a queue of work requests in memory that libmlx5 allocated and the device reads. The

@@ -2,7 +2,6 @@ package mlx5dv
 
 import (
 	"context"
-	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"math/bits"
 	"unsafe"
@@ -38,11 +37,7 @@ type CQView struct {
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_CQ.
 func ViewCQ(cq *ibv.CQ) (*CQView, error) {
 	ref, dev := verbs.Ref(cq)
-	var c *abi.MLX5DVCQ
-	err := view("mlx5dv view cq", "cq", "a CQ", ref, dev, cq.DataPath, func(lib control.MLX5, h uintptr) (err error) {
-		c, err = lib.InitCQ(h)
-		return err
-	})
+	c, err := view("mlx5dv view cq", "cq", "a CQ", ref, dev, cq.DataPath, control.MLX5.InitCQ)
 	if err != nil {
 		return nil, err
 	}

@@ -45,11 +45,10 @@ type QPView struct {
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_QP.
 func ViewQP(qp *ibv.QP) (*QPView, error) {
 	ref, dev := verbs.Ref(qp)
-	var c *abi.MLX5DVQP
-	err := view("mlx5dv view qp", "qp", "a QP", ref, dev, qp.DataPath, func(lib control.MLX5, h uintptr) (err error) {
-		c, err = lib.InitQP(h, abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET|abi.MLX5DV_QP_MASK_RAW_QP_HANDLES)
-		return err
-	})
+	init := func(lib control.MLX5, h uintptr) (*abi.MLX5DVQP, error) {
+		return lib.InitQP(h, abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET|abi.MLX5DV_QP_MASK_RAW_QP_HANDLES)
+	}
+	c, err := view("mlx5dv view qp", "qp", "a QP", ref, dev, qp.DataPath, init)
 	if err != nil {
 		return nil, err
 	}

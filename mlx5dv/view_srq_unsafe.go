@@ -34,12 +34,8 @@ type SRQView struct {
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_SRQ.
 func ViewSRQ(srq *ibv.SRQ) (*SRQView, error) {
 	ref, dev := verbs.Ref(srq)
-	var c *abi.MLX5DVSRQ
-	init := func(l control.MLX5, h uintptr) (err error) {
-		c, err = l.InitSRQ(h, abi.MLX5DV_SRQ_MASK_SRQN)
-		return err
-	}
-	err := view("mlx5dv view srq", "srq", "an SRQ", ref, dev, srq.DataPath, init)
+	init := func(l control.MLX5, h uintptr) (*abi.MLX5DVSRQ, error) { return l.InitSRQ(h, abi.MLX5DV_SRQ_MASK_SRQN) }
+	c, err := view("mlx5dv view srq", "srq", "an SRQ", ref, dev, srq.DataPath, init)
 	if err != nil {
 		return nil, err
 	}

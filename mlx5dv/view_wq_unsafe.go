@@ -1,7 +1,6 @@
 package mlx5dv
 
 import (
-	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"math/bits"
 	"unsafe"
@@ -30,11 +29,7 @@ type WQView struct {
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_RWQ.
 func ViewWQ(wq *ibv.WQ) (*WQView, error) {
 	ref, dev := verbs.Ref(wq)
-	var c *abi.MLX5DVRWQ
-	err := view("mlx5dv view wq", "wq", "a WQ", ref, dev, wq.DataPath, func(lib control.MLX5, h uintptr) (err error) {
-		c, err = lib.InitRWQ(h)
-		return err
-	})
+	c, err := view("mlx5dv view wq", "wq", "a WQ", ref, dev, wq.DataPath, control.MLX5.InitRWQ)
 	if err != nil {
 		return nil, err
 	}

@@ -79,35 +79,27 @@ const (
 	statusGeneral = 21
 )
 
+// statuses are the verbs statuses for the syndromes of error CQEs, 0 for others.
+var statuses = [...]uint8{
+	0x01: statusLocLen,
+	0x02: 2,  // local QP operation
+	0x04: 4,  // local protection
+	0x05: 5,  // flushed
+	0x06: 6,  // memory window bind
+	0x10: 7,  // bad response
+	0x11: 8,  // local access
+	0x12: 9,  // remote invalid request
+	0x13: 10, // remote access
+	0x14: 11, // remote operation
+	0x15: 12, // transport retries exceeded
+	0x16: 13, // RNR retries exceeded
+	0x22: 16, // remote aborted
+}
+
 // statusOf returns the verbs status for the syndrome of an error CQE.
 func statusOf(syndrome uint8) uint32 {
-	switch syndrome {
-	case 0x01:
-		return statusLocLen
-	case 0x02: // local QP operation
-		return 2
-	case 0x04: // local protection
-		return 4
-	case 0x05: // flushed
-		return 5
-	case 0x06: // memory window bind
-		return 6
-	case 0x10: // bad response
-		return 7
-	case 0x11: // local access
-		return 8
-	case 0x12: // remote invalid request
-		return 9
-	case 0x13: // remote access
-		return 10
-	case 0x14: // remote operation
-		return 11
-	case 0x15: // transport retries exceeded
-		return 12
-	case 0x16: // RNR retries exceeded
-		return 13
-	case 0x22: // remote aborted
-		return 16
+	if int(syndrome) < len(statuses) && statuses[syndrome] != 0 {
+		return uint32(statuses[syndrome])
 	}
 	return statusGeneral
 }

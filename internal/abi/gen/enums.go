@@ -30,7 +30,8 @@ type constant struct {
 }
 
 // constWord is a constant's name in C behind the enum's prefix, in Go, and its value; a name in quotes is printed.
-var constWord = regexp.MustCompile(`^(?:(\w+)|([.-])(\w+))(?:=([A-Za-z]\w*|\d+_\d+\w*))?(?:=(-?\w+))?(?: "([^"]*)")?(?: |$)`)
+var constWord = regexp.MustCompile(
+	`^(?:(\w+)|([.-])(\w+))(?:=([A-Za-z]\w*|\d+_\d+\w*))?(?:=(-?\w+))?(?: "([^"]*)")?(?: |$)`)
 
 // parseEnums reads enums.txt: the enums of each file.
 func parseEnums(text string, values map[string]int64) (map[string][]*enum, error) {
