@@ -39,11 +39,10 @@ func (t Timeout) Next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	return wc[0], err
 }
 
-// CreateQP is (*ibv.PD).CreateQP, or that of an *rdmacm.ID.
-type CreateQP = func(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error)
-
-// NewQP makes a queue pair for a number of work requests each way, and what it needs.
-func NewQP(r *Run, dev *ibv.Device, create CreateQP, t ibv.QPType, depth int) *ibv.QP {
+// NewQP makes a queue pair for a number of work requests each way, and what it needs. create is (*ibv.PD).CreateQP, or
+// that of an *rdmacm.ID.
+func NewQP(r *Run, dev *ibv.Device, create func(*ibv.PD, *ibv.CQ, *ibv.CQ, *ibv.QPOptions) (*ibv.QP, error),
+	t ibv.QPType, depth int) *ibv.QP {
 	pd := Keep(r, Must(dev.AllocPD()))
 	cq := Keep(r, Must(dev.CreateCQ(2*depth, nil)))
 	return Keep(r, Must(create(pd, cq, cq, &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth})))
