@@ -139,10 +139,10 @@ type Exchange struct {
 	sent, received int
 }
 
-// Exchange posts a receive for every message, before the peer can send. The memory is closed as Keep says.
-func (m *Messages) Exchange(until interface{ OnClose(func() error) }, qp *ibv.QP) *Exchange {
+// Exchange posts a receive for every message, before the peer can send.
+func (m *Messages) Exchange(r *Run, qp *ibv.QP) *Exchange {
 	place := m.Header + m.Size
-	mr := Keep(until, Must(qp.PD().AllocMR(max(1, m.Count*(place+m.Size)), ibv.LocalWrite, nil)))
+	mr := Keep(r, Must(qp.PD().AllocMR(max(1, m.Count*(place+m.Size)), ibv.LocalWrite, nil)))
 	wrs := make([]ibv.RecvWR, m.Count)
 	for n := range wrs {
 		wrs[n] = ibv.RecvWR{ID: uint64(n), SGEs: []ibv.SGE{mr.SGE(n*place, place)}}
