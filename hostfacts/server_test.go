@@ -11,8 +11,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
-// fixture is a tree of sysfs and one of procfs: a server with two sockets, each with a switch of PCIe that has a GPU and
-// an adapter below it. mlx5_0 is RoCE with a bond, mlx5_1 is InfiniBand, rxe_0 is software.
+// fixture is a tree of sysfs and one of procfs: a server with two sockets, each with a switch of PCIe that has a GPU
+// and an adapter below it. mlx5_0 is RoCE with a bond, mlx5_1 is InfiniBand, rxe_0 is software.
 type fixture struct {
 	*sysfstest.Tree
 	Proc string
