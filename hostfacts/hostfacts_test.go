@@ -21,12 +21,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata")
 
-func server(t *testing.T) (*sysfstest.Server, Host) {
-	s := sysfstest.NewServer(t)
+func server(t *testing.T) (*fixture, Host) {
+	s := newFixture(t)
 	return s, Host{Sys: s.Root, Proc: s.Proc}
 }
 
-func encode(t *testing.T, s *sysfstest.Server, f *Facts) string {
+func encode(t *testing.T, s *fixture, f *Facts) string {
 	t.Helper()
 	b, err := json.MarshalIndent(f, "", "\t")
 	if err != nil {
@@ -233,7 +233,7 @@ func TestHostile_Dirs(t *testing.T) {
 }
 
 // dirs lists the directories of a server.
-func dirs(t *testing.T, s *sysfstest.Server) (list []string) {
+func dirs(t *testing.T, s *fixture) (list []string) {
 	for _, root := range []string{s.Root, s.Proc} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.IsDir() && path != root {
@@ -251,7 +251,7 @@ func dirs(t *testing.T, s *sysfstest.Server) (list []string) {
 var missingPath = regexp.MustCompile(`"path": "([^"]*)"`)
 
 // lists reports whether facts list a file as missing. They have the path by which they came to it.
-func lists(s *sysfstest.Server, facts, file string) bool {
+func lists(s *fixture, facts, file string) bool {
 	for _, m := range missingPath.FindAllStringSubmatch(facts, -1) {
 		path := s.Root + strings.TrimPrefix(m[1], "/sys")
 		if rest, ok := strings.CutPrefix(m[1], "/proc"); ok {
@@ -266,7 +266,7 @@ func lists(s *sysfstest.Server, facts, file string) bool {
 }
 
 // files lists the files of a server.
-func files(t *testing.T, s *sysfstest.Server) (list []string) {
+func files(t *testing.T, s *fixture) (list []string) {
 	for _, root := range []string{s.Root, s.Proc} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {

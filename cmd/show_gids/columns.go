@@ -4,62 +4,40 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
-// A column has the name and the value of a field of the JSON output; "" if it does not exist or is not known.
-type column struct {
-	name string
-	cell func(g *jsonGID) string
-}
-
 const whyColumn = "why"
 
-// columns lists all columns, in the order of the JSON output.
-var columns = []column{
-	{"device", func(g *jsonGID) string { return g.Device }},
-	{"port", func(g *jsonGID) string { return strconv.Itoa(g.Port) }},
-	{"index", func(g *jsonGID) string { return strconv.Itoa(g.Index) }},
-	{"gid", func(g *jsonGID) string { return g.GID.String() }},
-	{"ip", func(g *jsonGID) string { return known(g.IP) }},
-	{"ip_version", func(g *jsonGID) string { return known(g.IPVersion) }},
-	{"scope", func(g *jsonGID) string { return g.Scope.String() }},
-	{"version", func(g *jsonGID) string { return g.Version.String() }},
-	{"link_layer", func(g *jsonGID) string { return g.LinkLayer }},
-	{"state", func(g *jsonGID) string { return g.State }},
-	{"phys_state", func(g *jsonGID) string { return g.PhysState }},
-	{"rate_bits_per_second", func(g *jsonGID) string { return strconv.FormatInt(g.Rate, 10) }},
-	{"netdev", func(g *jsonGID) string { return known(g.Netdev) }},
-	{"netdev_up", func(g *jsonGID) string { return known(g.NetdevUp) }},
-	{"netdev_mtu_bytes", func(g *jsonGID) string { return known(g.NetdevMTU) }},
-	{"netdev_vlan", func(g *jsonGID) string { return known(g.NetdevVLAN) }},
-	{whyColumn, func(g *jsonGID) string { return g.why }},
-}
+// columns are the names of all columns: those of the fields of the JSON output, in its order, and whyColumn.
+var columns = func() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[jsonGID]()) {
+		names = append(names, f.Tag.Get("json"))
+	}
+	return append(names, whyColumn)
+}()
 
 // usualColumns are those of the table and of CSV, unless others are chosen.
 var usualColumns = []string{"device", "port", "index", "gid", "ip", "version", "netdev", "state"}
 
-func known[T any](v *T) string {
-	if v == nil {
-		return ""
-	}
-	return fmt.Sprint(*v)
-}
+func unknownColumn(name string) bool { return !slices.Contains(columns, name) }
 
-func columnNames() []string {
-	var names []string
-	for _, c := range columns {
-		names = append(names, c.name)
+// cell returns the value of a field of the JSON output; "" if it does not exist or is not known.
+func (j *jsonGID) cell(field int) string {
+	v := reflect.ValueOf(j).Elem().Field(field)
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		v = v.Elem()
 	}
-	return names
+	return fmt.Sprint(v.Interface())
 }
-
-func unknownColumn(name string) bool { return !slices.Contains(columnNames(), name) }
 
 // cells returns the values of the chosen columns, a slice for each row.
 func cells(rows []*row, chosen []string) [][]string {
@@ -70,13 +48,13 @@ func cells(rows []*row, chosen []string) [][]string {
 	var out [][]string
 	for i, r := range rows {
 		g := r.json()
-		if why != nil {
-			g.why = why[i]
-		}
 		var line []string
 		for _, name := range chosen {
-			c := columns[slices.IndexFunc(columns, func(c column) bool { return c.name == name })]
-			line = append(line, c.cell(&g))
+			if name == whyColumn {
+				line = append(line, why[i])
+			} else {
+				line = append(line, g.cell(slices.Index(columns, name)))
+			}
 		}
 		out = append(out, line)
 	}

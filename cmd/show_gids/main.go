@@ -131,7 +131,7 @@ func parse(args []string, help io.Writer) (*config, error) {
 		return nil, err
 	}
 	if showHelp {
-		fmt.Fprintf(help, usage, f.FlagUsages(), strings.Join(columnNames(), " "))
+		fmt.Fprintf(help, usage, f.FlagUsages(), strings.Join(columns, " "))
 		return nil, errHelp
 	}
 	if showBuild {
@@ -168,11 +168,11 @@ func parse(args []string, help io.Writer) (*config, error) {
 			bad("--columns: only with a table or CSV")
 		}
 		if len(c.columns) == 0 {
-			bad("--columns is empty: want some of %s", strings.Join(columnNames(), ", "))
+			bad("--columns is empty: want some of %s", strings.Join(columns, ", "))
 		}
 	}
 	if i := slices.IndexFunc(c.columns, unknownColumn); i >= 0 {
-		bad("--columns=%q: want some of %s", c.columns[i], strings.Join(columnNames(), ", "))
+		bad("--columns=%q: want some of %s", c.columns[i], strings.Join(columns, ", "))
 	}
 	if c.why && lines && !slices.Contains(c.columns, whyColumn) {
 		c.columns = append(slices.Clip(c.columns), whyColumn)

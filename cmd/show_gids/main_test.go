@@ -56,7 +56,7 @@ func TestShowGIDs_Golden(t *testing.T) {
 		{"json", "json.golden", []string{"--json"}},
 		{"csv", "csv.golden", []string{"--csv"}},
 		{"csv why", "csv_why.golden", []string{"--format=csv", "--why", "--columns", "gid,netdev", "-c", "device"}},
-		{"columns", "columns.golden", []string{"--columns=" + strings.Join(columnNames(), ",")}},
+		{"columns", "columns.golden", []string{"--columns=" + strings.Join(columns, ",")}},
 		{"mlnx", "mlnx.golden", []string{"--format=mlnx"}},
 		{"mlnx named", "mlnx_named.golden", []string{"--format=mlnx", "mlx5_2 mlx5_0"}},
 	} {

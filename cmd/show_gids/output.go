@@ -94,8 +94,6 @@ type (
 		NetdevUp   *bool             `json:"netdev_up"`
 		NetdevMTU  *int              `json:"netdev_mtu_bytes"`
 		NetdevVLAN *bool             `json:"netdev_vlan"`
-
-		why string // of the column alone
 	}
 )
 

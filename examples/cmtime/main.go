@@ -45,7 +45,7 @@ func run(r *program.Run, o *options) {
 // server accepts all connections, and closes each when its client has.
 func server(r *program.Run, o *options) {
 	var all, open atomic.Int64
-	program.Serve(r, o.Listen(r, nil), func(r *program.Run, request *rdmacm.Request) {
+	program.Serve(r, o.Listen(r), func(r *program.Run, request *rdmacm.Request) {
 		opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
 		c := program.Must(request.Accept(r, opt))
 		all.Add(1)

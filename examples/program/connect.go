@@ -14,8 +14,8 @@ import (
 const Resolving = 2 * time.Second
 
 // Listen listens at the address of the server, and says so.
-func (e *Ends) Listen(r *Run, opt *rdmacm.Options) *rdmacm.Listener {
-	l := Keep(r, Must(rdmacm.Listen(r, net.JoinHostPort(e.Bind, e.Port), opt)))
+func (e *Ends) Listen(r *Run) *rdmacm.Listener {
+	l := Keep(r, Must(rdmacm.Listen(r, net.JoinHostPort(e.Bind, e.Port), nil)))
 	fmt.Fprintf(r, "listening on %v\n", l.Addr())
 	return l
 }

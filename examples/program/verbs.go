@@ -39,11 +39,10 @@ func (t Timeout) Next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	return wc[0], err
 }
 
-// CreateQP is (*ibv.PD).CreateQP, or that of an *rdmacm.ID.
-type CreateQP = func(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error)
-
-// NewQP makes a queue pair for a number of work requests each way, and what it needs.
-func NewQP(r *Run, dev *ibv.Device, create CreateQP, t ibv.QPType, depth int) *ibv.QP {
+// NewQP makes a queue pair for a number of work requests each way, and what it needs. create is (*ibv.PD).CreateQP, or
+// that of an *rdmacm.ID.
+func NewQP(r *Run, dev *ibv.Device, create func(*ibv.PD, *ibv.CQ, *ibv.CQ, *ibv.QPOptions) (*ibv.QP, error),
+	t ibv.QPType, depth int) *ibv.QP {
 	pd := Keep(r, Must(dev.AllocPD()))
 	cq := Keep(r, Must(dev.CreateCQ(2*depth, nil)))
 	return Keep(r, Must(create(pd, cq, cq, &ibv.QPOptions{Type: t, MaxSendWR: depth, MaxRecvWR: depth})))
@@ -140,10 +139,10 @@ type Exchange struct {
 	sent, received int
 }
 
-// Exchange posts a receive for every message, before the peer can send. The memory is closed as Keep says.
-func (m *Messages) Exchange(until interface{ OnClose(func() error) }, qp *ibv.QP) *Exchange {
+// Exchange posts a receive for every message, before the peer can send.
+func (m *Messages) Exchange(r *Run, qp *ibv.QP) *Exchange {
 	place := m.Header + m.Size
-	mr := Keep(until, Must(qp.PD().AllocMR(max(1, m.Count*(place+m.Size)), ibv.LocalWrite, nil)))
+	mr := Keep(r, Must(qp.PD().AllocMR(max(1, m.Count*(place+m.Size)), ibv.LocalWrite, nil)))
 	wrs := make([]ibv.RecvWR, m.Count)
 	for n := range wrs {
 		wrs[n] = ibv.RecvWR{ID: uint64(n), SGEs: []ibv.SGE{mr.SGE(n*place, place)}}

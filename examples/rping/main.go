@@ -67,7 +67,7 @@ func run(r *program.Run, o *options) {
 		client(r, o)
 		return
 	}
-	l := o.at.Listen(r, nil)
+	l := o.at.Listen(r)
 	serve := func(r *program.Run, request *rdmacm.Request) {
 		s := &session{Run: r, o: o}
 		program.Keep(r, program.Must(request.Accept(r, s.options())))

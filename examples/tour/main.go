@@ -6,37 +6,27 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
-	"os"
 
+	"github.com/pureverbs/pureverbs/examples/frame"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-const synopsis = `tour    prints what arrives
+func main() { frame.Main("tour    prints what arrives\n", run) }
 
-`
-
-func main() {
-	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), synopsis) }
-	flag.Parse()
-	if flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
-	}
+func run(ctx context.Context, _ io.Writer) error {
 	log.SetFlags(0)
 	log.SetPrefix("tour: ")
-	ctx := context.Background()
 	messages(ctx)
 	streams(ctx)
 	verbs(ctx)
-	check(rdma.CloseIdle())
+	return nil
 }
 
 // check ends the program on an error.

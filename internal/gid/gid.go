@@ -34,9 +34,6 @@ func (s Scope) String() string {
 	return "Scope(" + strconv.Itoa(int(s)) + ")"
 }
 
-// MarshalText implements [encoding.TextMarshaler] with [Scope.String].
-func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // ScopeOf returns the scope of a GID.
 func ScopeOf(g [16]byte) Scope {
 	a := netip.AddrFrom16(g)

@@ -1,4 +1,5 @@
-// Reference has the code of docs/rdma.md, with both ends of each part in one process.
+// Reference has the code of docs/rdma.md, and the calls of docs/guide/first-messages.md, with both ends of each part in
+// one process.
 package main
 
 import (
@@ -19,6 +20,7 @@ func main() {
 	ctx := context.Background()
 	messages(ctx)
 	calls(ctx)
+	guideCalls(ctx)
 	streams(ctx)
 	datagrams(ctx)
 	leases(ctx)
@@ -111,6 +113,44 @@ func calls(ctx context.Context) {
 	check(l.Close())
 }
 
+func guideCalls(ctx context.Context) {
+	l := must(rdma.Listen(ctx, "10.88.0.1:7473", nil))
+	done := start(func() {
+		c := must(l.Accept(ctx))
+		check(serve(ctx, c))
+		check(c.Close())
+	})
+	check(call(ctx, must(rdma.Dial(ctx, "10.88.0.1:7473", nil))))
+	<-done
+	check(l.Close())
+}
+
+func serve(ctx context.Context, c *rdma.Conn) error {
+	// doc: calls-serve
+	upper := func(_ context.Context, request *rdma.Message) ([]byte, error) {
+		return bytes.ToUpper(request.Bytes()), nil
+	}
+	err := rdma.Serve(ctx, c, upper) // until the client closes
+	// end
+	return err
+}
+
+func call(ctx context.Context, c *rdma.Conn) error {
+	// doc: calls-call
+	caller, err := rdma.NewCaller(c)
+	if err != nil {
+		return err // the connection has a Caller
+	}
+	reply, err := caller.Call(ctx, []byte("hello"))
+	if err != nil {
+		return err // a *rdma.CallError if the handler returned an error
+	}
+	fmt.Printf("%s\n", reply.Bytes())
+	reply.Release()
+	return caller.Close()
+	// end
+}
+
 func streams(ctx context.Context) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "by HTTP") })
 	// doc: rdma-http
@@ -198,6 +238,7 @@ func borrower(ctx context.Context, c *rdma.Conn) {
 // Output:
 // hello
 // 100000 bytes of a buffer
+// HELLO
 // HELLO
 // by HTTP
 // hello

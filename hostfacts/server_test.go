@@ -1,23 +1,27 @@
-package sysfstest
+package hostfacts
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
-// Server is a tree of sysfs and one of procfs: a server with two sockets, each with a switch of PCIe that has a GPU and
-// an adapter below it. mlx5_0 is RoCE with a bond, mlx5_1 is InfiniBand, rxe_0 is software.
-type Server struct {
-	*Tree
+// fixture is a tree of sysfs and one of procfs: a server with two sockets, each with a switch of PCIe that has a GPU
+// and an adapter below it. mlx5_0 is RoCE with a bond, mlx5_1 is InfiniBand, rxe_0 is software.
+type fixture struct {
+	*sysfstest.Tree
 	Proc string
+	t    testing.TB
 }
 
-// NewServer returns a server on which every file of a description is there.
-func NewServer(t testing.TB) *Server {
-	s := &Server{New(t), t.TempDir()}
+// newFixture returns a server on which every file of a description is there.
+func newFixture(t testing.TB) *fixture {
+	s := &fixture{sysfstest.New(t), t.TempDir(), t}
 	for i, bus := range []string{"pci0000:10/0000:10:01.0/0000:11:00.0", "pci0000:80/0000:80:01.0/0000:81:00.0"} {
 		node := fmt.Sprint(i)
 		s.function("pci0000:"+bus[8:10]+"/0000:"+bus[8:10]+":01.0", "0x060400", "0x8086", "0x1234", node)
@@ -34,13 +38,13 @@ func NewServer(t testing.TB) *Server {
 	s.Netdev("bond0", "up", "0x1403", 5, 9000, "bond")
 	s.Symlink("../bond0", "class/net/eth2/master")
 	s.adapter(0, "mlx5_0", "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0", "Ethernet", "400 Gb/sec (4X NDR)")
-	s.GID("mlx5_0", 1, 0, "fe80:0000:0000:0000:0e42:a1ff:fe00:0001", V1, "bond0")
-	s.GID("mlx5_0", 1, 1, "fe80:0000:0000:0000:0e42:a1ff:fe00:0001", V2, "bond0")
-	s.GID("mlx5_0", 1, 2, "0000:0000:0000:0000:0000:ffff:0a00:0001", V1, "bond0")
-	s.GID("mlx5_0", 1, 3, "0000:0000:0000:0000:0000:ffff:0a00:0001", V2, "bond0")
-	s.Write("kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", V2)
+	s.GID("mlx5_0", 1, 0, "fe80:0000:0000:0000:0e42:a1ff:fe00:0001", sysfstest.V1, "bond0")
+	s.GID("mlx5_0", 1, 1, "fe80:0000:0000:0000:0e42:a1ff:fe00:0001", sysfstest.V2, "bond0")
+	s.GID("mlx5_0", 1, 2, "0000:0000:0000:0000:0000:ffff:0a00:0001", sysfstest.V1, "bond0")
+	s.GID("mlx5_0", 1, 3, "0000:0000:0000:0000:0000:ffff:0a00:0001", sysfstest.V2, "bond0")
+	s.Write("kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", sysfstest.V2)
 	s.adapter(1, "mlx5_1", "pci0000:80/0000:80:01.0/0000:81:00.0/0000:22:01.0", "InfiniBand", "200 Gb/sec (2X NDR)")
-	s.GID("mlx5_1", 1, 0, "fec0:0000:0000:0001:0c42:a103:0065:1a31", V1, "")
+	s.GID("mlx5_1", 1, 0, "fec0:0000:0000:0001:0c42:a103:0065:1a31", sysfstest.V1, "")
 	s.Write("class/infiniband/mlx5_1/ports/1/pkeys/0", "0xffff")
 	s.Write("class/infiniband/mlx5_1/ports/1/pkeys/1", "0x8001")
 	s.Write("class/infiniband/mlx5_1/ports/1/pkeys/2", "0x0000")
@@ -61,15 +65,17 @@ func NewServer(t testing.TB) *Server {
 }
 
 // File makes a file of procfs.
-func (s *Server) File(name, text string) {
+func (s *fixture) File(name, text string) {
 	s.t.Helper()
 	path := filepath.Join(s.Proc, name)
-	s.check(os.MkdirAll(filepath.Dir(path), 0o755))
-	s.check(os.WriteFile(path, []byte(text+"\n"), 0o644))
+	made := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err := errors.Join(made, os.WriteFile(path, []byte(text+"\n"), 0o644)); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // function makes a PCI function at a path below devices.
-func (s *Server) function(path, class, vendor, device, node string) {
+func (s *fixture) function(path, class, vendor, device, node string) {
 	at := "devices/" + path + "/"
 	for name, text := range map[string]string{"class": class, "vendor": vendor, "device": device, "numa_node": node,
 		"current_link_speed": "32.0 GT/s PCIe", "max_link_speed": "32.0 GT/s PCIe", "current_link_width": "16",
@@ -80,7 +86,7 @@ func (s *Server) function(path, class, vendor, device, node string) {
 }
 
 // adapter makes an RDMA device at a PCI function.
-func (s *Server) adapter(i int, name, path, link, rate string) {
+func (s *fixture) adapter(i int, name, path, link, rate string) {
 	node := fmt.Sprint(i)
 	s.Device(name, path, "mlx5_core", "0c42:a103:0065:1a3"+node)
 	s.Write("devices/"+path+"/numa_node", node)
