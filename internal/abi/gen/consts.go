@@ -34,13 +34,12 @@ func (g *generator) values() (map[string]int64, error) {
 func (g *generator) constants(root string, values map[string]int64) (string, error) {
 	wanted := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root {
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root:
 			return fs.SkipDir
-		}
-		if d.IsDir() || filepath.Ext(path) != ".go" || strings.Contains(path, "_gen") {
+		case d.IsDir(), filepath.Ext(path) != ".go", strings.Contains(path, "_gen"):
 			return nil
 		}
 		src, err := os.ReadFile(path)

@@ -27,35 +27,19 @@ func main() { gotext.Main("../..", generate) }
 // generate returns the files that the module at root has, by name.
 func generate(root string) (map[string][]byte, error) {
 	g := newGenerator(root)
-	text, err := os.ReadFile(filepath.Join(root, "internal", "abi", "structs.txt"))
-	if err != nil {
-		return nil, err
-	}
-	entries, err := parse(string(text))
-	if err != nil {
-		return nil, err
-	}
+	structs, err1 := os.ReadFile(filepath.Join(root, "internal", "abi", "structs.txt"))
+	names, err2 := os.ReadFile(filepath.Join(root, "internal", "abi", "enums.txt"))
+	values, err3 := g.values()
+	consts, err4 := g.constants(root, values)
+	enums, err5 := parseEnums(string(names), values)
+	entries, err6 := parse(string(structs))
+	err := errors.Join(err1, err2, err3, err4, err5, err6)
 	for _, e := range entries {
-		if err := g.add(e); err != nil {
-			return nil, fmt.Errorf("structs.txt: %s: %w", e.c, err)
+		if bad := g.add(e); bad != nil {
+			err = errors.Join(err, fmt.Errorf("structs.txt: %s: %w", e.c, bad))
 		}
 	}
-	if err := g.conversions(entries); err != nil {
-		return nil, err
-	}
-	values, err := g.values()
-	if err != nil {
-		return nil, err
-	}
-	consts, err := g.constants(root, values)
-	if err != nil {
-		return nil, err
-	}
-	if text, err = os.ReadFile(filepath.Join(root, "internal", "abi", "enums.txt")); err != nil {
-		return nil, err
-	}
-	enums, err := parseEnums(string(text), values)
-	if err != nil {
+	if err = errors.Join(err, g.conversions(entries)); err != nil {
 		return nil, err
 	}
 	sources := map[string]string{
@@ -81,18 +65,18 @@ func generate(root string) (map[string][]byte, error) {
 
 // entry is a struct in structs.txt.
 type entry struct {
-	c, name  string
-	part     bool   // ends in front of the mutex
-	tail     string // begins at this field
-	doc      string
-	types    map[string]string // of C fields, in Go
-	names    map[string]string
-	ignored  []string
-	comments map[string]string
-	spans    map[string]string // the last of the fields that one of Go has
-	to       string            // the struct that it is converted to
-	decls    [][2]string       // names and types in Go
+	c, name string
+	part    bool   // ends in front of the mutex
+	tail    string // begins at this field
+	doc     string
+	special map[string]special // C fields
+	ignored []string
+	to      string      // the struct that it is converted to
+	decls   [][2]string // names and types in Go
 }
+
+// special is what structs.txt says of a field: its name, type and comment in Go, and the last of the fields that it has.
+type special struct{ name, typ, comment, last string }
 
 // parse reads lines of a C name, a Go name and what is special. Indented lines go on.
 func parse(text string) (entries []*entry, err error) {
@@ -105,8 +89,7 @@ func parse(text string) (entries []*entry, err error) {
 			if len(words) < 2 {
 				return nil, fmt.Errorf("structs.txt: %q has no Go name", strings.TrimSpace(line))
 			}
-			entries = append(entries, &entry{c: words[0], name: words[1], types: map[string]string{},
-				names: map[string]string{}, comments: map[string]string{}, spans: map[string]string{}})
+			entries = append(entries, &entry{c: words[0], name: words[1], special: map[string]special{}})
 			words = words[2:]
 		} else if len(entries) == 0 {
 			return nil, fmt.Errorf("structs.txt begins with an indented line")
@@ -114,7 +97,9 @@ func parse(text string) (entries []*entry, err error) {
 		e := entries[len(entries)-1]
 		if before, comment, ok := strings.Cut(strings.TrimSpace(line), "# "); ok {
 			if field := strings.TrimSpace(before); field != "" {
-				e.comments[field] = comment
+				f := e.special[field]
+				f.comment = comment
+				e.special[field] = f
 			} else {
 				e.doc = strings.TrimSpace(e.doc + " " + comment)
 			}
@@ -129,37 +114,28 @@ func parse(text string) (entries []*entry, err error) {
 
 // word is "part", "tail=field", "to=Name", "-field", or field[..last][*][:type][=Name].
 func (e *entry) word(w string) {
-	if w == "part" {
+	key, value, _ := strings.Cut(w, "=")
+	switch {
+	case w == "part":
 		e.part = true
 		return
-	}
-	if field, ok := strings.CutPrefix(w, "tail="); ok {
-		e.tail = field
+	case key == "tail":
+		e.tail = value
+		return
+	case key == "to":
+		e.to = value
+		return
+	case w[0] == '-':
+		e.ignored = append(e.ignored, w[1:])
 		return
 	}
-	if name, ok := strings.CutPrefix(w, "to="); ok {
-		e.to = name
-		return
+	key, typ, _ := strings.Cut(key, ":")
+	key, last, _ := strings.Cut(key, "..")
+	if field, ok := strings.CutSuffix(key, "*"); ok {
+		key, typ = field, "uintptr"
 	}
-	if field, ok := strings.CutPrefix(w, "-"); ok {
-		e.ignored = append(e.ignored, field)
-		return
-	}
-	w, name, named := strings.Cut(w, "=")
-	w, typ, typed := strings.Cut(w, ":")
-	w, last, spans := strings.Cut(w, "..")
-	if spans {
-		e.spans[w] = last
-	}
-	if field, ok := strings.CutSuffix(w, "*"); ok {
-		w, typ, typed = field, "uintptr", true
-	}
-	if named {
-		e.names[w] = name
-	}
-	if typed {
-		e.types[w] = typ
-	}
+	f := e.special[key]
+	e.special[key] = special{cmp.Or(value, f.name), cmp.Or(typ, f.typ), f.comment, cmp.Or(last, f.last)}
 }
 
 // A layout is a file of testdata/abi.
@@ -210,19 +186,17 @@ func (g *generator) add(e *entry) error {
 		return errors.New("no header is known for it")
 	}
 	src := sources[i]
-	l, err := g.read(src.file)
+	c, err := g.read(src.file, "struct "+e.c)
 	if err != nil {
 		return err
 	}
-	c := l["struct "+e.c]
-	if c == nil {
-		return fmt.Errorf("%s.json lacks it", src.file)
+	named := slices.AppendSeq(slices.Clone(e.ignored), maps.Keys(e.special))
+	for _, s := range e.special {
+		if s.last != "" {
+			named = append(named, s.last)
+		}
 	}
-	named := slices.Clone(e.ignored)
-	for _, m := range []map[string]string{e.types, e.names, e.comments, e.spans} {
-		named = slices.AppendSeq(named, maps.Keys(m))
-	}
-	for _, f := range slices.AppendSeq(named, maps.Values(e.spans)) {
+	for _, f := range named {
 		if _, ok := c.Fields[f]; !ok {
 			return fmt.Errorf("it has no field %s", f)
 		}
@@ -286,7 +260,7 @@ func (g *generator) conversions(entries []*entry) error {
 	return nil
 }
 
-func (g *generator) read(file string) (layout, error) {
+func (g *generator) read(file, name string) (*cStruct, error) {
 	if g.layouts[file] == nil {
 		var l layout
 		if err := readJSON(filepath.Join(g.data, file+".json"), &l); err != nil {
@@ -294,7 +268,10 @@ func (g *generator) read(file string) (layout, error) {
 		}
 		g.layouts[file] = l
 	}
-	return g.layouts[file], nil
+	if c := g.layouts[file][name]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("%s.json lacks it", file)
 }
 
 func readJSON(name string, v any) error {
@@ -313,7 +290,7 @@ func (e *entry) fields(c *cStruct, prefix string, start, end int) (names []strin
 	for name, f := range c.Fields {
 		rest, ok := strings.CutPrefix(name, prefix)
 		outer, _, nested := strings.Cut(rest, ".")
-		hoisted := nested && e.names[name] != "" && slices.Contains(e.ignored, prefix+outer)
+		hoisted := nested && e.special[name].name != "" && slices.Contains(e.ignored, prefix+outer)
 		if ok && (!nested || hoisted) && f[0] >= start && f[0] < end && rest != "reserved" &&
 			!slices.Contains(e.ignored, name) {
 			names = append(names, name)
@@ -322,8 +299,8 @@ func (e *entry) fields(c *cStruct, prefix string, start, end int) (names []strin
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(c.Fields[a][0]-c.Fields[b][0], strings.Compare(a, b))
 	})
-	for first, last := range e.spans {
-		if i, n := slices.Index(names, first), slices.Index(names, last); i >= 0 && i < n {
+	for first, s := range e.special {
+		if i, n := slices.Index(names, first), slices.Index(names, s.last); i >= 0 && i < n {
 			names = slices.Delete(names, i+1, n+1)
 		}
 	}
@@ -340,15 +317,15 @@ func (e *entry) body(c *cStruct, prefix string, start, end int) (body string, al
 		}
 	}
 	for _, name := range e.fields(c, prefix, start, end) {
-		f := c.Fields[name]
-		if last, spans := e.spans[name]; spans {
-			f[1] = c.Fields[last][0] + c.Fields[last][1] - f[0]
+		f, s := c.Fields[name], e.special[name]
+		if last, spans := c.Fields[s.last]; spans {
+			f[1] = last[0] + last[1] - f[0]
 		}
 		if f[0] < at {
 			return "", 0, fmt.Errorf("%s lies on another field: choose one, and write -name for the other", name)
 		}
 		pad(f[0])
-		typ, a := e.types[name], 0
+		typ, a := s.typ, 0
 		switch inner := e.fields(c, name+".", f[0], f[0]+f[1]); {
 		case typ != "":
 			a = alignment(typ)
@@ -367,8 +344,8 @@ func (e *entry) body(c *cStruct, prefix string, start, end int) (body string, al
 		if prefix == "" {
 			e.decls = append(e.decls, [2]string{e.goName(name), typ})
 		}
-		if c := e.comments[name]; c != "" {
-			fmt.Fprintf(&b, " // %s", c)
+		if s.comment != "" {
+			fmt.Fprintf(&b, " // %s", s.comment)
 		}
 		b.WriteString("\n")
 		at = f[0] + f[1]
@@ -395,18 +372,16 @@ func alignment(typ string) int {
 
 // mirror is the entry as package abi's tests have it.
 func (e *entry) mirror(c *cStruct) string {
-	ignored := slices.Clone(e.ignored)
-	for _, first := range slices.Sorted(maps.Keys(e.spans)) {
-		for _, f := range slices.Sorted(maps.Keys(c.Fields)) {
-			if at := c.Fields[f][0]; at >= c.Fields[first][0] && at <= c.Fields[e.spans[first]][0] {
-				ignored = append(ignored, f)
+	ignored, renamed := slices.Clone(e.ignored), []string(nil)
+	for _, f := range slices.Sorted(maps.Keys(e.special)) {
+		s := e.special[f]
+		for _, in := range slices.Sorted(maps.Keys(c.Fields)) {
+			if at := c.Fields[in][0]; s.last != "" && at >= c.Fields[f][0] && at <= c.Fields[s.last][0] {
+				ignored = append(ignored, in)
 			}
 		}
-	}
-	var renamed []string
-	for _, f := range slices.Sorted(maps.Keys(e.names)) {
-		if name := e.names[f]; !strings.EqualFold(strings.ReplaceAll(f, "_", ""), name) {
-			renamed = append(renamed, fmt.Sprintf("%q: %q", name, f))
+		if s.name != "" && !strings.EqualFold(strings.ReplaceAll(f, "_", ""), s.name) {
+			renamed = append(renamed, fmt.Sprintf("%q: %q", s.name, f))
 		}
 	}
 	row := fmt.Sprintf("{c: %q, t: reflect.TypeFor[%s]()", "struct "+e.c, e.name)

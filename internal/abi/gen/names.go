@@ -19,8 +19,8 @@ var (
 
 // goName is the name of a C field in Go.
 func (e *entry) goName(field string) string {
-	if name := e.names[field]; name != "" {
-		return name
+	if s := e.special[field]; s.name != "" {
+		return s.name
 	}
 	var b strings.Builder
 	for _, w := range strings.Split(field[strings.LastIndex(field, ".")+1:], "_") {
