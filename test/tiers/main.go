@@ -185,33 +185,23 @@ func (r *runner) findTests() error {
 	})
 }
 
-// compiled are the tiers of which most time goes into compiling: two of them run side by side.
-var compiled = []string{"unit", "race", "releases", "arm64"}
-
 // runTiers runs one tier after another until ctx ends, even if some fail. It returns how long each took.
 func (r *runner) runTiers(ctx context.Context, names []string) (results []Result, took map[string]*usage) {
 	took = map[string]*usage{}
 	for _, name := range names {
-		took[name] = new(usage)
-	}
-	for n := 0; len(names) > 0; names, n = names[n:], 0 {
-		for n++; n < len(names) && slices.Contains(compiled, names[0]) && slices.Contains(compiled, names[n]); n++ {
+		if ctx.Err() != nil {
+			break
 		}
-		results = append(results, lanes(2, names[:n], func(name string) []Result {
-			if ctx.Err() != nil {
-				return nil
-			}
-			fmt.Fprintf(r.note, "== tier %s\n", name)
-			start, own := time.Now(), *r
-			own.tier, own.use = name, took[name]
-			if _, own.arch, _ = strings.Cut(name, "-"); own.arch != "" {
-				own.work = filepath.Join(r.work, own.arch)
-			}
-			_ = os.MkdirAll(own.work, 0o755) // or what is put there fails
-			defer func() { own.use.wall = time.Since(start) }()
-			return tiers[name](&own, ctx)
-		})...)
+		fmt.Fprintf(r.note, "== tier %s\n", name)
+		start, own := time.Now(), *r
+		own.tier, own.use = name, new(usage)
+		took[name] = own.use
+		if _, own.arch, _ = strings.Cut(name, "-"); own.arch != "" {
+			own.work = filepath.Join(r.work, own.arch)
+		}
+		_ = os.MkdirAll(own.work, 0o755) // or what is put there fails
+		results = append(results, tiers[name](&own, ctx)...)
+		own.use.wall = time.Since(start)
 	}
-	maps.DeleteFunc(took, func(_ string, u *usage) bool { return u.wall == 0 }) // it never began
 	return results, took
 }
