@@ -65,14 +65,13 @@ func generate(root string) (map[string][]byte, error) {
 
 // entry is a struct in structs.txt.
 type entry struct {
-	c, name string
-	part    bool   // ends in front of the mutex
-	tail    string // begins at this field
-	doc     string
-	special map[string]special // C fields
-	ignored []string
-	to      string      // the struct that it is converted to
-	decls   [][2]string // names and types in Go
+	c, name, doc string
+	part         bool               // ends in front of the mutex
+	tail         string             // begins at this field
+	special      map[string]special // C fields
+	ignored      []string
+	to           string      // the struct that it is converted to
+	decls        [][2]string // names and types in Go
 }
 
 // special is what structs.txt says of a field: its name, type and comment in Go, and the last of the fields that it has.
