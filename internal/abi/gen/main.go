@@ -74,7 +74,7 @@ type entry struct {
 	decls        [][2]string // names and types in Go
 }
 
-// special is what structs.txt says of a field: its name, type and comment in Go, and the last of the fields that it has.
+// special has what structs.txt says of a field: name, type and comment in Go, and the last of the fields that it spans.
 type special struct{ name, typ, comment, last string }
 
 // parse reads lines of a C name, a Go name and what is special. Indented lines go on.
