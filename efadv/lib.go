@@ -16,19 +16,10 @@ import (
 // verbs is the part of package ibv that is internal to this module.
 var verbs = ibv.Internal.Show(friend.Mine)
 
-func opError(op, object string, err error) error {
-	var e *ibv.OpError
-	if errors.As(err, &e) && e.Op == op {
-		return err
-	}
-	return &ibv.OpError{Op: op, Object: object, Err: err}
-}
+var opError = verbs.OpError
 
 // explain returns an error with the requirements of a function of libefa.
 func explain(dev *ibv.Device, op, feature string, err error) error {
-	if err == nil {
-		return nil
-	}
 	if since, have, ok := bind.Missing(err); ok {
 		err = &ibv.UnsupportedError{Feature: feature, Need: since, Have: have}
 	} else if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
@@ -106,7 +97,7 @@ func flagsOf(dev *ibv.Device, op, object string, a *abi.EFADVDeviceAttr, opts ..
 
 // created returns the error of a creation by package ibv, and refused, that of libefa in it, with its requirements.
 func created(dev *ibv.Device, op, object string, refused, err error) error {
-	if refused == nil && err != nil {
+	if refused == nil {
 		return opError(op, dev.Name(), err)
 	}
 	return explain(dev, op, object, refused)

@@ -132,8 +132,15 @@ func (friends) ExplainUnsupported(err error, feature, need, have string) error {
 	return explainUnsupported(err, feature, need, have)
 }
 
-// ExplainNative adds to err what a feature needs, if the native control path lacks it.
-func (friends) ExplainNative(err error, feature string) error { return explainNative(err, feature) }
+// OpError returns err as that of an operation on an object, with what the operation needs if the native control path
+// lacks it. An error of the operation, and nil, stay as they are.
+func (friends) OpError(op, object string, err error) error {
+	var e *OpError
+	if err == nil || errors.As(err, &e) && e.Op == op {
+		return err
+	}
+	return &OpError{Op: op, Object: object, Err: explainNative(err, op)}
+}
 
 // MLX5 returns what the control path of a device has for mlx5 alone.
 func (friends) MLX5(d *Device) (control.MLX5, error) { return d.v.mlx5() }

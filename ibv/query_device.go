@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 )
 
@@ -14,10 +15,6 @@ func unsupported(err error) bool {
 
 // cString returns the text before the first NUL.
 func cString(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s
 }

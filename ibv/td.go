@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
-
 )
 
 // ThreadDomain is a promise that only one goroutine at a time uses the objects made on it. The library then takes no

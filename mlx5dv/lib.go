@@ -1,8 +1,6 @@
 package mlx5dv
 
 import (
-	"errors"
-
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/control"
@@ -12,13 +10,7 @@ import (
 // verbs is the part of package ibv that is internal to this module.
 var verbs = ibv.Internal.Show(friend.Mine)
 
-func opError(op, object string, err error) error {
-	var e *ibv.OpError
-	if err == nil || errors.As(err, &e) && e.Op == op {
-		return err
-	}
-	return &ibv.OpError{Op: op, Object: object, Err: verbs.ExplainNative(err, op)}
-}
+var opError = verbs.OpError
 
 // native reports whether the device is on the native control path.
 func native(dev *ibv.Device) bool {

@@ -2,8 +2,6 @@ package mlx5dv
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -38,12 +36,8 @@ func (o *SchedOptions) attr(parent uintptr, all bool) (*abi.MLX5DVSchedAttr, err
 		flag uint32
 	}{{"Share", o.Share, &a.BWShare, abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_BW_SHARE},
 		{"MaxMbps", o.MaxMbps, &a.MaxAvgBW, abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_MAX_AVG_BW}} {
-		switch {
-		case f.v < 0:
-			return nil, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: "0 or more"}
-		case f.v > math.MaxUint32:
-			return nil, &ibv.LimitError{What: f.name, Asked: uint64(f.v), Limit: math.MaxUint32,
-				Where: "a field of 32 bits"}
+		if err := fits(f.name, f.v, 32); err != nil {
+			return nil, err
 		}
 		if *f.to = uint32(f.v); all || f.v > 0 {
 			a.Flags |= f.flag
