@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -128,12 +126,7 @@ func writeJSON(w io.Writer, l *listing) {
 	if o.Devices == nil {
 		o.Devices = []hostfacts.Device{}
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	e.Encode(o) // into memory: cannot fail
-	w.Write(printable.JSON(b.Bytes()))
+	printable.WriteJSON(w, o, "  ")
 }
 
 // writeBest prints the index of the GID to use, or that GID as JSON.

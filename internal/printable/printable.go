@@ -6,7 +6,9 @@ package printable
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
@@ -41,6 +43,21 @@ func JSON(b []byte) []byte {
 		}
 		fmt.Fprintf(b, `\u%04x`, r)
 	}, "\n\t\r")) // between values; inside strings the encoder has escaped them
+}
+
+// WriteJSON writes v, a value on each line, as [JSON] returns it. Nothing in it is escaped for HTML.
+func WriteJSON(w io.Writer, v any, indent string) error {
+	var plain, lines bytes.Buffer
+	e := json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	if err := json.Indent(&lines, plain.Bytes(), "", indent); err != nil {
+		return err
+	}
+	_, err := w.Write(JSON(lines.Bytes()))
+	return err
 }
 
 func escape(s string, write func(b *strings.Builder, bad string), keep string) string {

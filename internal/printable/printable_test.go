@@ -2,6 +2,8 @@ package printable
 
 import (
 	"encoding/json"
+	"io"
+	"strings"
 	"testing"
 	"unicode"
 )
@@ -55,5 +57,21 @@ func TestJSON(t *testing.T) {
 	}
 	if a["name"] != b["name"] || a["more"] != b["more"] {
 		t.Errorf("have %q, want %q", b, a)
+	}
+}
+
+func TestWriteJSON(t *testing.T) {
+	for indent, want := range map[string]string{
+		"":   "{\n\"a\": \"<&>\\u001b\\u009b\",\n\"b\": {}\n}\n",
+		"  ": "{\n  \"a\": \"<&>\\u001b\\u009b\",\n  \"b\": {}\n}\n",
+	} {
+		var out strings.Builder
+		err := WriteJSON(&out, map[string]any{"a": "<&>\x1b\u009b", "b": struct{}{}}, indent)
+		if err != nil || out.String() != want {
+			t.Errorf("%v, %q, want %q", err, out.String(), want)
+		}
+	}
+	if err := WriteJSON(io.Discard, func() {}, ""); err == nil {
+		t.Error("a function was written")
 	}
 }

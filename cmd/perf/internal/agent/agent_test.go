@@ -71,11 +71,11 @@ func dial(t *testing.T, port int) *Client {
 
 func TestAgentRunsTests(t *testing.T) {
 	port := startAgent(t, Config{Worker: Worker{Hello: Hello{Most: 2}}})
-	first, err := dial(t, port).Hold(testutil.Patience)
+	first, err := dial(t, port).ask(request{Op: opHold}, testutil.Patience)
 	if err != nil || first.Most != 2 || first.ID == "" {
 		t.Errorf("Hold: %+v, %v", first, err)
 	}
-	if again, err := dial(t, port).Hold(testutil.Patience); err != nil || again != first {
+	if again, err := dial(t, port).ask(request{Op: opHold}, testutil.Patience); err != nil || again != first {
 		t.Errorf("Hold: %+v, %v, before %+v", again, err, first)
 	}
 	if p, err := dial(t, port).Server(test, testutil.Patience); err != nil || p != 4711 {

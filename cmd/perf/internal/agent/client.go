@@ -81,17 +81,10 @@ func (c *Client) reply(limit time.Duration) (r reply, err error) {
 	return r, nil
 }
 
-// About is an agent's information about itself.
-type About struct {
-	Most    int    // tests at a time
-	ID      string // differs between agents; empty if it is too old to have one
-	Program string // and its version; empty likewise
-}
-
-// Hold keeps the connection open, and returns the agent's information about itself.
-func (c *Client) Hold(limit time.Duration) (About, error) {
+// Hold keeps the connection open, and returns the agent's program and its version; empty if it is too old to say.
+func (c *Client) Hold(limit time.Duration) (program string, err error) {
 	r, err := c.ask(request{Op: opHold}, limit)
-	return About{r.Most, r.ID, r.Program}, err
+	return r.Program, err
 }
 
 // Server makes the agent the server of a test and returns its port.

@@ -42,8 +42,8 @@ func Meet(ctx context.Context, host string, port int, t Token, timeout, patience
 	if errors.As(err, &refused) { // it may be too old
 		if old, err := Dial(ctx, host, port, t, timeout, patience); err == nil {
 			defer old.Close()
-			if about, err := old.Hold(timeout); err == nil {
-				return nil, &ReleaseError{about.Program}
+			if program, err := old.Hold(timeout); err == nil {
+				return nil, &ReleaseError{program}
 			}
 		}
 	}

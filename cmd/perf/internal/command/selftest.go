@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/selftest"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
+	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
 const selftestUsage = `rdmaperf selftest checks what only an adapter can show: the order of its accesses, what completions
@@ -120,11 +120,7 @@ func runSelftest(ctx context.Context, opt selftestOptions, stdout io.Writer) (in
 	if err != nil {
 		return exitFailure, err
 	}
-	write := func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", " ")
-		return e.Encode(r)
-	}
+	write := func(w io.Writer) error { return printable.WriteJSON(w, r, " ") }
 	if opt.json {
 		err = write(stdout)
 	} else {

@@ -11,14 +11,10 @@ import (
 	"fmt"
 )
 
-// Selectors of an [App]: what its protocol is.
+// Selectors of an [App] whose protocol is no port and no EtherType.
 const (
-	SelEtherType = 1
-	SelStream    = 2 // a port of TCP or SCTP
-	SelDatagram  = 3 // a port of UDP or DCCP
-	SelPort      = 4 // of any of these
-	SelDSCP      = 5
-	SelPCP       = 255
+	SelDSCP = 5
+	SelPCP  = 255
 )
 
 // App is an entry of the table that gives packets a priority.
@@ -28,20 +24,9 @@ type App struct {
 	Protocol uint16
 }
 
-// ETS is how traffic classes share the link.
-type ETS struct {
-	Willing   bool     // to take the configuration of the switch
-	Class     [8]uint8 // traffic class by priority
-	Bandwidth [8]uint8 // percent, by traffic class
-	Selection [8]uint8 // 0 strict, 2 ETS, 255 vendor's, by traffic class
-}
-
 // PFC is priority flow control.
 type PFC struct {
-	Enabled  uint8 // a bit for each priority
-	Classes  uint8 // that can have it at a time
-	Sent     [8]uint64
-	Received [8]uint64
+	Enabled uint8 // a bit for each priority
 }
 
 // On reports whether a priority has flow control.
@@ -54,15 +39,13 @@ type Mode uint8
 const (
 	Host    Mode = 1  // a program of this host, such as lldpad
 	Adapter Mode = 2  // the adapter's firmware
-	CEE     Mode = 4  // by the protocol before IEEE's
-	IEEE    Mode = 8  // by IEEE 802.1Qaz
 	Static  Mode = 16 // nobody: the firmware's own configuration
 )
 
 // Port is the state of an interface. What its driver does not report is nil.
 type Port struct {
 	PFC   *PFC
-	ETS   *ETS
+	Class *[8]uint8 // traffic class by priority
 	Apps  []App
 	Trust []uint8 // selectors by which packets get a priority, the first one first; since Linux 6.2, and few drivers
 	Mode  *Mode
@@ -157,17 +140,13 @@ func (p *Port) ieee(typ uint16, v []byte) error {
 		if len(v) < sizeETS {
 			return errShort
 		}
-		p.ETS = &ETS{Willing: v[0] != 0, Bandwidth: [8]uint8(v[3:]), Selection: [8]uint8(v[19:]),
-			Class: [8]uint8(v[27:])}
+		class := [8]uint8(v[27:])
+		p.Class = &class
 	case ieeePFC:
 		if len(v) < sizePFC {
 			return errShort
 		}
-		p.PFC = &PFC{Classes: v[0], Enabled: v[1]}
-		for i := range 8 {
-			p.PFC.Sent[i] = binary.NativeEndian.Uint64(v[8+8*i:])
-			p.PFC.Received[i] = binary.NativeEndian.Uint64(v[72+8*i:])
-		}
+		p.PFC = &PFC{Enabled: v[1]}
 	case ieeeApps:
 		return attributes(v, func(typ uint16, v []byte) error {
 			if typ != appIEEE && typ != appDCB {

@@ -124,8 +124,8 @@ func (w *flow) dcb(d *Device, port *dcb.Port, l *Link) {
 	if w.dscp != nil {
 		note("dscp_priority", ranges(w.dscp))
 	}
-	if port.ETS != nil {
-		note("priority_class", strings.Trim(fmt.Sprint(port.ETS.Class), "[]"))
+	if port.Class != nil {
+		note("priority_class", strings.Trim(fmt.Sprint(*port.Class), "[]"))
 	}
 	if port.Mode != nil {
 		note("dcbx", decider(*port.Mode))

@@ -361,7 +361,7 @@ func TestFindings(t *testing.T) {
 			b.tree.Symlink("../0000:3b:00.1", bus+"physfn")
 		}, Note, "qos", "of the physical function"},
 		"dcb: all is well": {func(b *bed) {
-			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1 << 3}, Apps: marks(), ETS: &dcb.ETS{Class: [8]uint8{3: 1}}})
+			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1 << 3}, Apps: marks(), Class: &[8]uint8{3: 1}})
 			b.tree.Write("class/infiniband/mlx5_0/tc/1/traffic_class", "Global tclass=104")
 		}, OK, "qos", "trust dscp, pfc 0 0 0 1 0 0 0 0, dscp_priority 0-7:0 8-15:1 16-23:2 24-31:3 32-39:4 40-47:5 " +
 			"48-55:6 56-63:7, priority_class 0 0 0 1 0 0 0 0"},
@@ -390,7 +390,7 @@ func TestFindings(t *testing.T) {
 		"dcb: another priority": {func(b *bed) { b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1 << 5}, Apps: marks()}) },
 			Note, "qos", "--tclass 160    # DSCP 40 has priority 5"},
 		"dcb: the firmware decides": {func(b *bed) {
-			mode := dcb.Adapter | dcb.IEEE
+			mode := dcb.Adapter | 8
 			b.dcb(&dcb.Port{PFC: &dcb.PFC{Enabled: 1}, Apps: marks(), Mode: &mode})
 		}, OK, "qos", "dcbx firmware"},
 		"dcb of a bond's adapter": {func(b *bed) {

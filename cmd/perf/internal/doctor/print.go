@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -58,14 +57,4 @@ func (r *Report) Reason() string {
 }
 
 // JSON prints the report as one object.
-func (r *Report) JSON(w io.Writer) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r); err != nil {
-		return err
-	}
-	_, err := w.Write(printable.JSON(b.Bytes()))
-	return err
-}
+func (r *Report) JSON(w io.Writer) error { return printable.WriteJSON(w, r, "  ") }

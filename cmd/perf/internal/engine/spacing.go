@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/lists"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 )
@@ -26,14 +27,6 @@ func (s *spacing) of(r *run, l *loop.Bandwidth) {
 
 // summary returns the figures of all loops.
 func summary(times []spacing) (sends, recvs *measure.SpacingSummary) {
-	var s, r []*measure.Spacing
-	for _, t := range times {
-		if t.sends != nil {
-			s = append(s, t.sends)
-		}
-		if t.recvs != nil {
-			r = append(r, t.recvs)
-		}
-	}
-	return measure.SpacingOf(s), measure.SpacingOf(r)
+	return measure.SpacingOf(lists.Map(times, func(t spacing) *measure.Spacing { return t.sends })),
+		measure.SpacingOf(lists.Map(times, func(t spacing) *measure.Spacing { return t.recvs }))
 }

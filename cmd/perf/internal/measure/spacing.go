@@ -1,5 +1,7 @@
 package measure
 
+import "slices"
+
 // Spacing is the distribution of the times between the completions of a queue, by the adapter's clock: the time that
 // the processor takes to look is not in it.
 type Spacing struct {
@@ -38,9 +40,9 @@ type SpacingSummary struct {
 	Behind uint64 // completions that are older than the one before, as those of several queue pairs may be
 }
 
-// SpacingOf returns the figures of several queues, nil of none.
+// SpacingOf returns the figures of several queues, nil of none. A nil one is of no queue.
 func SpacingOf(list []*Spacing) *SpacingSummary {
-	if len(list) == 0 {
+	if list = slices.DeleteFunc(list, func(s *Spacing) bool { return s == nil }); len(list) == 0 {
 		return nil
 	}
 	all, behind := NewLatency(), uint64(0)

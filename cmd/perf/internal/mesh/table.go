@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -15,14 +14,7 @@ import (
 )
 
 // JSON writes the result as one object.
-func (r *Result) JSON(w io.Writer) error {
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", printable.JSON(b))
-	return err
-}
+func (r *Result) JSON(w io.Writer) error { return printable.WriteJSON(w, r, "  ") }
 
 // Text writes what is slow or lost, and the figures: of a small mesh, or where whole is set, a matrix with a row for
 // each host that sends; else their distribution and the worst pairs.

@@ -302,7 +302,7 @@ func (m Middle) text(unit float64) string {
 }
 
 // JSON writes one object.
-func (c *Comparison) JSON(w io.Writer) error { return writeJSON(w, c) }
+func (c *Comparison) JSON(w io.Writer) error { return printable.WriteJSON(w, c, "  ") }
 
 // difference names what makes two runs different tests, "" if nothing does.
 func difference(x, y *Saved) (what string, old, cur any) {

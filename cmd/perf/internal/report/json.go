@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -340,15 +339,5 @@ func (o *Outcome) JSON(w io.Writer) error {
 	if wc := (*ibv.WCError)(nil); errors.As(o.Failure, &wc) && wc.Posted != nil {
 		d.Posted = strings.Split(wc.Posted.String(), "\n")[1:]
 	}
-	return writeJSON(w, d)
-}
-
-// writeJSON writes an object.
-func writeJSON(w io.Writer, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(printable.JSON(append(b, '\n')))
-	return err
+	return printable.WriteJSON(w, d, "  ")
 }

@@ -117,11 +117,11 @@ type layerTest struct {
 // LayerJSON writes every run as part of one object, with an error if there was one.
 func LayerJSON(w io.Writer, o *layer.Options, res *layer.Result, program string, command []string, host *Host,
 	failure error) error {
-	return writeJSON(w, layerDoc{
+	return printable.WriteJSON(w, layerDoc{
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(),
 		Program: program, Command: command, Host: host,
 		Test:      layerTest{string(o.Carrier), o.Metric.String(), role(o.Client()).String(), o.Rounds},
 		Transport: res.Transport, Peer: res.Peer, Results: append([]layer.Run{}, res.Runs...), Error: text(failure),
-	})
+	}, "  ")
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -29,11 +28,7 @@ func (o *Outcome) Perftest(w io.Writer) error {
 	if n := len(o.Result.Sizes); n > 0 {
 		doc.Results = o.stockResults(&o.Result.Sizes[n-1])
 	}
-	b, err := json.MarshalIndent(doc, "", "") // a key on each line, at its beginning
-	if err == nil {
-		_, err = w.Write(append(printable.JSON(b), '\n'))
-	}
-	return err
+	return printable.WriteJSON(w, doc, "") // a key on each line, at its beginning
 }
 
 // stockInfo describes a test as perftest does, before it begins and in its object.

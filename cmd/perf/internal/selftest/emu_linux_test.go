@@ -135,6 +135,20 @@ func TestEmuSelftest(t *testing.T) {
 	}
 }
 
+// TestEmuSelftestLimit has a soak for which its step has not the time: it ends early, without an error.
+func TestEmuSelftestLimit(t *testing.T) {
+	testutil.NeedEmu(t)
+	r, code, diag := emulated(t, []string{"rocep1s0f0"}, nil, os.Getenv("PATH"), "1", "--steps", "3", "--limit", "2",
+		"--posts", "1e9")
+	if code != 0 || diag != "" || len(r.Steps) != 1 || len(r.Steps[0].Checks) != 3 {
+		t.Fatalf("exit code %d, %s%+v", code, diag, r)
+	}
+	soak, next := r.Steps[0].Checks[0], r.Steps[0].Checks[1]
+	if soak.Outcome != Passed || soak.Wanted != 1e9 || soak.Count >= soak.Wanted || next.Outcome != Skipped {
+		t.Errorf("%+v, then %+v", soak, next)
+	}
+}
+
 // TestEmuSelftestFinds injects faults that the steps must find.
 func TestEmuSelftestFinds(t *testing.T) {
 	testutil.NeedEmu(t)
