@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -151,7 +152,7 @@ func sysfsGID(device string, port uint8, index int) (GIDType, string) {
 	root := sysfs.DefaultRoot()
 	typ, ok := root.GIDType(device, port, index)
 	if !ok || typ < 0 { // C has no type for those of iWARP either
-		typ = sysfs.GIDTypeIB
+		typ = gid.TypeIB
 	}
 	netdev, _ := root.GIDNetdev(device, port, index)
 	return GIDType(typ), netdev

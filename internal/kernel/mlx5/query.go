@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -86,7 +87,7 @@ func (c queries) QueryGIDTable(entries []abi.GIDEntry) (int, error) {
 // gidEntry returns what sysfs says of a GID.
 func (c queries) gidEntry(port uint8, g *sysfs.GIDEntry) abi.GIDEntry {
 	return abi.GIDEntry{GID: abi.GID(g.GID), GIDIndex: uint32(g.Index), PortNum: uint32(port),
-		GIDType: uint32(max(g.Type, sysfs.GIDTypeIB)), NdevIfindex: netdevIndex(c.v.root, g.Netdev)}
+		GIDType: uint32(max(g.Type, gid.TypeIB)), NdevIfindex: netdevIndex(c.v.root, g.Netdev)}
 }
 
 // sysfsGID reads an entry of the GID table from sysfs.
