@@ -262,16 +262,6 @@ func (r Root) GIDNetdev(dev string, port uint8, index int) (name string, ok bool
 	return name, name != ""
 }
 
-// GIDTableLen returns the number of entries of a port's GID table, including empty ones; 0 if there
-// is no such port.
-func (r Root) GIDTableLen(dev string, port uint8) (n int) {
-	r.inTable(dev, port, func(t *gidTable) {
-		idx, _ := t.gids.indices()
-		n = len(idx)
-	})
-	return n
-}
-
 // cut splits "4: ACTIVE" into its number and its name. The number is -1 if there is none.
 func cut(s string) (int, string) {
 	num, name, ok := strings.Cut(s, ":")
