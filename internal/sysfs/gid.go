@@ -136,22 +136,25 @@ func (t *gidTable) close() {
 	}
 }
 
-// record makes the table note what it cannot read of an entry.
-func (t *gidTable) record(unread *[]*fs.PathError) {
-	for _, d := range []*dir{t.types, t.ndevs} {
-		if d != nil {
-			d.unread = unread
-		}
+// entry reads a GID.
+func (t *gidTable) entry(index int) GIDEntry {
+	e := GIDEntry{Index: index, Unread: slices.Clone(t.unread)}
+	if e.Text, e.Err = t.gids.attr(strconv.Itoa(index)); e.Err == nil {
+		e.GID, e.Err = ParseGID(e.Text)
 	}
+	return e
 }
 
-func (t *gidTable) gid(name string) (GID, string, error) {
-	text, err := t.gids.attr(name)
-	if err != nil {
-		return GID{}, "", err
+// describe reads the type and the netdev of an entry.
+func (t *gidTable) describe(e *GIDEntry) {
+	for _, d := range []*dir{t.types, t.ndevs} {
+		if d != nil {
+			d.unread = &e.Unread
+		}
 	}
-	g, err := ParseGID(text)
-	return g, text, err
+	name := strconv.Itoa(e.Index)
+	e.Netdev = t.netdev(name)
+	e.Type, e.TypeText = t.gidType(name)
 }
 
 func (t *gidTable) gidType(name string) (gid.Type, string) {
@@ -209,16 +212,10 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 	}
 	var out []GIDEntry
 	for _, i := range idx {
-		name := strconv.Itoa(i)
-		g, text, err := t.gid(name)
-		if err == nil && g.IsZero() {
-			continue
+		if e := t.entry(i); e.Err != nil || !e.GID.IsZero() {
+			t.describe(&e)
+			out = append(out, e)
 		}
-		e := GIDEntry{Index: i, GID: g, Text: text, Err: err, Unread: slices.Clone(t.unread)}
-		t.record(&e.Unread)
-		e.Netdev = t.netdev(name)
-		e.Type, e.TypeText = t.gidType(name)
-		out = append(out, e)
 	}
 	for _, d := range []*dir{t.types, t.ndevs} {
 		if d != nil && d.failed != nil {
@@ -228,38 +225,17 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 	return out, nil
 }
 
-// GID reads one GID. ok is false if the entry does not exist or cannot be read; an empty entry is a
-// zero GID.
-func (r Root) GID(dev string, port uint8, index int) (g GID, ok bool) {
-	r.inTable(dev, port, func(t *gidTable) {
-		var err error
-		g, _, err = t.gid(strconv.Itoa(index))
-		ok = err == nil
-	})
-	return g, ok
-}
-
-// inTable reads something of a port's GID table, if there is one.
-func (r Root) inTable(dev string, port uint8, read func(*gidTable)) {
-	if t, err := r.openGIDTable(dev, int(port)); err == nil {
-		defer t.close()
-		read(t)
+// GIDEntry reads one entry, which may be empty. Err is set if there is none. The type is unknown if the kernel does not
+// report it, as for empty entries.
+func (r Root) GIDEntry(dev string, port uint8, index int) GIDEntry {
+	t, err := r.openGIDTable(dev, int(port))
+	if err != nil {
+		return GIDEntry{Index: index, Type: gid.TypeUnknown, Err: err}
 	}
-}
-
-// GIDType reads the type of one GID. ok is false if the kernel does not report it, as for empty
-// entries.
-func (r Root) GIDType(dev string, port uint8, index int) (typ gid.Type, ok bool) {
-	typ = gid.TypeUnknown
-	r.inTable(dev, port, func(t *gidTable) { typ, _ = t.gidType(strconv.Itoa(index)) })
-	return typ, typ != gid.TypeUnknown
-}
-
-// GIDNetdev reads the name of the netdev behind one GID. ok is false if there is none, as on
-// InfiniBand and for empty entries.
-func (r Root) GIDNetdev(dev string, port uint8, index int) (name string, ok bool) {
-	r.inTable(dev, port, func(t *gidTable) { name = t.netdev(strconv.Itoa(index)) })
-	return name, name != ""
+	defer t.close()
+	e := t.entry(index)
+	t.describe(&e)
+	return e
 }
 
 // cut splits "4: ACTIVE" into its number and its name. The number is -1 if there is none.

@@ -151,15 +151,12 @@ func TestGID_Single(t *testing.T) {
 		{"mlx5_2", 1, 7, "0000:0000:0000:0000:0000:0000:0000:0000", gid.TypeIB, ""}, // the type of all there
 		{"no/dev", 1, 0, "", gid.TypeUnknown, ""},
 	} {
-		g, ok := r.GID(tc.dev, tc.port, tc.index)
-		if ok != (tc.gid != "") || ok && g.String() != tc.gid {
-			t.Errorf("%+v: GID %v, %t", tc, g, ok)
+		e := r.GIDEntry(tc.dev, tc.port, tc.index)
+		if ok := e.Err == nil; ok != (tc.gid != "") || ok && e.GID.String() != tc.gid {
+			t.Errorf("%+v: GID %v, %v", tc, e.GID, e.Err)
 		}
-		if typ, ok := r.GIDType(tc.dev, tc.port, tc.index); typ != tc.typ || ok != (typ != gid.TypeUnknown) {
-			t.Errorf("%+v: type %v, %t", tc, typ, ok)
-		}
-		if n, ok := r.GIDNetdev(tc.dev, tc.port, tc.index); n != tc.netdev || ok != (n != "") {
-			t.Errorf("%+v: netdev %q, %t", tc, n, ok)
+		if e.Index != tc.index || e.Type != tc.typ || e.Netdev != tc.netdev {
+			t.Errorf("%+v: %+v", tc, e)
 		}
 	}
 }

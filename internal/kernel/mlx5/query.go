@@ -92,16 +92,13 @@ func (c queries) gidEntry(port uint8, g *sysfs.GIDEntry) abi.GIDEntry {
 
 // sysfsGID reads an entry of the GID table from sysfs.
 func (c queries) sysfsGID(port uint8, index int) (sysfs.GIDEntry, error) {
-	gid, ok := c.v.root.GID(c.dev.name, port, index)
-	if !ok {
-		return sysfs.GIDEntry{}, syscall.EINVAL
+	e := c.v.root.GIDEntry(c.dev.name, port, index)
+	switch {
+	case e.Err != nil:
+		return e, syscall.EINVAL
+	case e.GID.IsZero():
+		return e, noData
 	}
-	if gid.IsZero() {
-		return sysfs.GIDEntry{}, noData
-	}
-	e := sysfs.GIDEntry{Index: index, GID: gid}
-	e.Type, _ = c.v.root.GIDType(c.dev.name, port, index)
-	e.Netdev, _ = c.v.root.GIDNetdev(c.dev.name, port, index)
 	return e, nil
 }
 
@@ -135,11 +132,10 @@ func (c queries) gidType(port, index uint8) (uint32, error) {
 // vlan returns the VLAN of a GID's netdev, 0xffff if it has none.
 func (c queries) vlan(port, index uint8) uint16 {
 	const none = 0xffff
-	dev, ok := c.v.root.GIDNetdev(c.dev.name, port, int(index))
-	if !ok {
-		return none
+	if dev := c.v.root.GIDEntry(c.dev.name, port, int(index)).Netdev; dev != "" {
+		return vlanOf(dev, none)
 	}
-	return vlanOf(dev, none)
+	return none
 }
 
 // QueryPKey returns a partition key.
