@@ -173,7 +173,7 @@ func (n *Namespace) From(e *GIDEntry, source netip.Addr) bool {
 }
 
 func (e *GIDEntry) raw() *sysfs.GIDEntry {
-	return &sysfs.GIDEntry{Index: e.Index, GID: sysfs.GID(e.GID), Type: sysfs.GIDType(e.Type), Netdev: e.Netdev}
+	return &sysfs.GIDEntry{Index: e.Index, GID: sysfs.GID(e.GID), Type: gid.Type(e.Type), Netdev: e.Netdev}
 }
 
 // GIDTable is the GID table of a port, and the choice in it.

@@ -32,7 +32,13 @@ func (g GID) String() string { return sysfs.GID(g).String() }
 func (g GID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 
 // UnmarshalText implements [encoding.TextUnmarshaler] for what [GID.String] returns.
-func (g *GID) UnmarshalText(b []byte) error { return (*sysfs.GID)(g).UnmarshalText(b) }
+func (g *GID) UnmarshalText(b []byte) error {
+	v, err := sysfs.ParseGID(string(b))
+	if err == nil {
+		*g = GID(v)
+	}
+	return err
+}
 
 // Addr returns the GID as an IP address. An IPv4-mapped address is returned as IPv4. On InfiniBand and iWARP a GID is
 // no IP address, whatever it looks like.
@@ -57,7 +63,7 @@ const (
 )
 
 // String returns IB, RoCEv1, RoCEv2, iWARP, usNIC or unknown, and GIDType(17) for other values.
-func (t GIDType) String() string { return sysfs.GIDType(t).String() }
+func (t GIDType) String() string { return gid.Type(t).String() }
 
 // MarshalText implements [encoding.TextMarshaler] with [GIDType.String].
 func (t GIDType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
@@ -160,13 +160,13 @@ func TestFake_BestGID(t *testing.T) {
 	wantErr(t, err, errInvalid, "port")
 	c := newGIDChoice()
 	for i := range 10 {
-		c.add("fake0", GIDEntry{GID: GID{0: 0xff, 15: byte(i)}, Index: i}, sysfs.GIDTypeRoCEv2, true)
+		c.add("fake0", GIDEntry{GID: GID{0: 0xff, 15: byte(i)}, Index: i}, gid.TypeRoCEv2, true)
 	}
 	const same = "none of 10 entries is usable: not a unicast address of a network"
 	if why := c.why(10); c.best() >= 0 || why != same {
 		t.Errorf("%q", why)
 	}
-	c.add("fake0", GIDEntry{GID: GID{0: 0xfe, 1: 0x80}, Index: 10}, sysfs.GIDTypeRoCEv2, true)
+	c.add("fake0", GIDEntry{GID: GID{0: 0xfe, 1: 0x80}, Index: 10}, gid.TypeRoCEv2, true)
 	const first = "none of 11 entries is usable; 0, ff00::: not a unicast"
 	if why := c.why(11); c.best() >= 0 || !strings.HasPrefix(why, first) ||
 		strings.Count(why, "unicast") != 8 || !strings.HasSuffix(why, "…") {

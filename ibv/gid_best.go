@@ -54,14 +54,14 @@ func (d *Device) bestGID(port uint8, pa *PortAttr, ok func(GIDEntry) bool) (GIDE
 }
 
 // gidType returns the type of the device's GIDs, which C does not have for iWARP and usNIC.
-func (d *Device) gidType(t GIDType) sysfs.GIDType {
+func (d *Device) gidType(t GIDType) gid.Type {
 	switch d.info.NodeType {
 	case NodeRNIC:
-		return sysfs.GIDTypeIWARP
+		return gid.TypeIWARP
 	case NodeUSNIC, NodeUSNICUDP:
-		return sysfs.GIDTypeUSNIC
+		return gid.TypeUSNIC
 	}
-	return sysfs.GIDType(t)
+	return gid.Type(t)
 }
 
 // gidChoice is a list of GIDs to choose from.
@@ -78,7 +78,7 @@ func newGIDChoice() *gidChoice {
 	return &gidChoice{root: root, view: netview.New(root)}
 }
 
-func (c *gidChoice) add(device string, e GIDEntry, typ sysfs.GIDType, active bool) {
+func (c *gidChoice) add(device string, e GIDEntry, typ gid.Type, active bool) {
 	c.devices, c.entries = append(c.devices, device), append(c.entries, e)
 	s := &sysfs.GIDEntry{Index: e.Index, GID: sysfs.GID(e.GID), Type: typ, Netdev: e.Netdev}
 	c.candidates = append(c.candidates, c.view.Candidate(s, active))

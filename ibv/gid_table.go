@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -148,11 +149,6 @@ func (d *Device) gidTableFallback() ([]GIDEntry, error) {
 // sysfsGID reads from sysfs what libraries before v32 cannot report about a GID. An unknown
 // type is taken as IB, the only one that old kernels have.
 func sysfsGID(device string, port uint8, index int) (GIDType, string) {
-	root := sysfs.DefaultRoot()
-	typ, ok := root.GIDType(device, port, index)
-	if !ok || typ < 0 { // C has no type for those of iWARP either
-		typ = sysfs.GIDTypeIB
-	}
-	netdev, _ := root.GIDNetdev(device, port, index)
-	return GIDType(typ), netdev
+	e := sysfs.DefaultRoot().GIDEntry(device, port, index)
+	return GIDType(max(e.Type, gid.TypeIB)), e.Netdev // C has no type for those of iWARP either
 }

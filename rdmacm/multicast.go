@@ -31,12 +31,7 @@ func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
 		cookie := id.own.cookie
 		id.own.groups[cookie] = &membership{addr: group, sendOnly: flags == JoinSendOnly} // before the event can arrive
 		id.own.Unlock()
-		if flags == JoinFullMember {
-			err = id.lib.JoinMulticast(id.handle, &a, cookie)
-		} else {
-			err = id.lib.JoinMulticastEx(id.handle, &a, uint32(flags), cookie)
-		}
-		if err != nil {
+		if err := id.lib.JoinMulticast(id.handle, &a, uint32(flags), cookie); err != nil {
 			id.own.Lock()
 			delete(id.own.groups, cookie)
 			id.own.Unlock()

@@ -38,8 +38,7 @@ type CM interface {
 	InitQPAttr(id Handle, attr *abi.QPAttr) (mask uint32, err error)
 	Old() bool
 	SetOption(id Handle, level, name int, value []byte) error
-	JoinMulticast(id Handle, a *sockaddr.Addr, cookie uintptr) error
-	JoinMulticastEx(id Handle, a *sockaddr.Addr, flags uint32, cookie uintptr) error
+	JoinMulticast(id Handle, a *sockaddr.Addr, flags uint32, cookie uintptr) error
 	LeaveMulticast(id Handle, a *sockaddr.Addr) error
 	SetLocalECE(id Handle, e *abi.ECE) error
 	GetRemoteECE(id Handle, e *abi.ECE) error

@@ -65,17 +65,29 @@ func ScopeOf(g [16]byte) Scope {
 }
 
 // Type is the protocol of a GID, with the values of C's enum ibv_gid_type.
-// Other values are unknown.
 type Type int32
 
-// The types. C has none for iWARP and usNIC, which do not connect by GIDs.
+// The types of GIDs. C has no negative ones. TypeUnknown means that the kernel did not report the type; it reports
+// those of iWARP and usNIC, which do not connect by GIDs, as IB/RoCE v1.
 const (
-	TypeUSNIC  Type = -3
-	TypeIWARP  Type = -2
-	TypeIB     Type = 0
-	TypeRoCEv1 Type = 1
-	TypeRoCEv2 Type = 2
+	TypeUSNIC   Type = -3
+	TypeIWARP   Type = -2
+	TypeUnknown Type = -1
+	TypeIB      Type = 0
+	TypeRoCEv1  Type = 1
+	TypeRoCEv2  Type = 2
 )
+
+// typeNames are the names, from TypeUSNIC on.
+var typeNames = [...]string{"usNIC", "iWARP", "unknown", "IB", "RoCEv1", "RoCEv2"}
+
+// String returns IB, RoCEv1, RoCEv2, iWARP, usNIC or unknown.
+func (t Type) String() string {
+	if t < TypeUSNIC || t > TypeRoCEv2 {
+		return "GIDType(" + strconv.Itoa(int(t)) + ")"
+	}
+	return typeNames[t-TypeUSNIC]
+}
 
 // Link is the state of a netdev.
 type Link uint8

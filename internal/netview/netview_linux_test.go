@@ -54,16 +54,16 @@ func TestAddressOfMAC(t *testing.T) {
 		v.addrs.macs[netdev] = "0c:42:a1:65:1a:2e"
 		for _, tc := range []struct {
 			gid    sysfs.GID
-			typ    sysfs.GIDType
+			typ    gid.Type
 			netdev string
 			want   gid.Address
 		}{
-			{byMAC, sysfs.GIDTypeRoCEv2, netdev, gid.AddressDefault},
-			{byMAC, sysfs.GIDTypeRoCEv1, netdev, gid.AddressUnknown}, // peers take the MAC from it
-			{other, sysfs.GIDTypeRoCEv2, netdev, gid.AddressNone},
-			{other, sysfs.GIDTypeRoCEv1, netdev, gid.AddressNone},
-			{byMAC, sysfs.GIDTypeRoCEv2, "elsewhere0", gid.AddressNone},
-			{sysfs.GID{15: 1}, sysfs.GIDTypeRoCEv2, netdev, gid.AddressNone},
+			{byMAC, gid.TypeRoCEv2, netdev, gid.AddressDefault},
+			{byMAC, gid.TypeRoCEv1, netdev, gid.AddressUnknown}, // peers take the MAC from it
+			{other, gid.TypeRoCEv2, netdev, gid.AddressNone},
+			{other, gid.TypeRoCEv1, netdev, gid.AddressNone},
+			{byMAC, gid.TypeRoCEv2, "elsewhere0", gid.AddressNone},
+			{sysfs.GID{15: 1}, gid.TypeRoCEv2, netdev, gid.AddressNone},
 		} {
 			e := &sysfs.GIDEntry{GID: tc.gid, Type: tc.typ, Netdev: tc.netdev}
 			v.netdevs["elsewhere0"] = nil
@@ -71,7 +71,7 @@ func TestAddressOfMAC(t *testing.T) {
 				t.Errorf("%v %v on %s: %v, want %v", tc.gid, tc.typ, tc.netdev, got, tc.want)
 			}
 		}
-		e := &sysfs.GIDEntry{GID: byMAC, Type: sysfs.GIDTypeRoCEv2, Netdev: netdev}
+		e := &sysfs.GIDEntry{GID: byMAC, Type: gid.TypeRoCEv2, Netdev: netdev}
 		v.addrs.states[address{netdev, byMAC.Addr()}] = gid.AddressPreferred
 		if got := v.Candidate(e, true).Address; got != gid.AddressPreferred {
 			t.Errorf("with the address: %v", got)
@@ -97,7 +97,7 @@ func TestThisHost(t *testing.T) {
 			t.Errorf("from no interface to 127.0.0.1: %v", a)
 		}
 	}
-	e := &sysfs.GIDEntry{GID: sysfs.GID(home.As16()), Type: sysfs.GIDTypeRoCEv2, Netdev: "lo"}
+	e := &sysfs.GIDEntry{GID: sysfs.GID(home.As16()), Type: gid.TypeRoCEv2, Netdev: "lo"}
 	if c := v.Candidate(e, true); c.Address != gid.AddressPreferred {
 		t.Errorf("%+v", c)
 	}

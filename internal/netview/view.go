@@ -57,8 +57,8 @@ func (v *View) Netdev(name string) *sysfs.Netdev {
 
 // Candidate returns the entry of a GID table as one to choose from.
 func (v *View) Candidate(e *sysfs.GIDEntry, active bool) gid.Candidate {
-	c := gid.Candidate{GID: e.GID, Index: e.Index, Type: gid.Type(e.Type), PortActive: active, Above: v.kind(e.Netdev)}
-	if e.Type != sysfs.GIDTypeIB && e.Netdev != "" {
+	c := gid.Candidate{GID: e.GID, Index: e.Index, Type: e.Type, PortActive: active, Above: v.kind(e.Netdev)}
+	if e.Type != gid.TypeIB && e.Netdev != "" {
 		c.Address = v.address(e)
 		c.OffRoute = v.route != "" && v.route != e.Netdev
 	}
@@ -92,7 +92,7 @@ func (v *View) Uses(device string, port int, e *sysfs.GIDEntry, netdev string) b
 // From reports whether traffic from an address of this host goes by a GID: that address is the GID, or that of IPoIB on
 // its port.
 func (v *View) From(device string, port int, e *sysfs.GIDEntry, source netip.Addr) bool {
-	if e.Type != sysfs.GIDTypeIB {
+	if e.Type != gid.TypeIB {
 		return e.GID.Addr() == source
 	}
 	for a := range v.addrs.states {
@@ -111,7 +111,7 @@ func (v *View) address(e *sysfs.GIDEntry) gid.Address {
 		return a
 	}
 	switch byMAC := e.GID != (sysfs.GID{}) && v.addrs.linkLocal(e.Netdev) == e.GID; {
-	case byMAC && e.Type == sysfs.GIDTypeRoCEv1:
+	case byMAC && e.Type == gid.TypeRoCEv1:
 		return gid.AddressUnknown // peers take the MAC from it, and ask for no address
 	case byMAC: // the table of each interface and bond has it, whatever their addresses are
 		return gid.AddressDefault

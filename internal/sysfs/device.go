@@ -24,24 +24,24 @@ const StateActive = "ACTIVE"
 // Device is an RDMA device as described by sysfs. Texts that the kernel does not provide are empty.
 // A Device is a value and holds no open file.
 type Device struct {
-	Name            string `json:"name"`
-	NodeType        int    `json:"node_type_code"` // C: enum ibv_node_type, -1 unknown
-	NodeTypeName    string `json:"node_type"`
-	NodeGUID        string `json:"node_guid"` // 0011:2233:4455:6677
-	SystemImageGUID string `json:"system_image_guid"`
-	NodeDescription string `json:"node_description"`
-	FirmwareVersion string `json:"firmware_version"`
-	HCAType         string `json:"hca_type"`
-	BoardID         string `json:"board_id"`
-	Driver          string `json:"driver"`
-	PCIAddress      string `json:"pci_address"` // 0000:3b:00.0
-	NUMANode        int    `json:"numa_node"`   // -1 unknown
-	Uverbs          string `json:"uverbs"`      // name in /dev/infiniband
-	Ports           []Port `json:"ports"`
+	Name            string
+	NodeType        int // C: enum ibv_node_type, -1 unknown
+	NodeTypeName    string
+	NodeGUID        string // 0011:2233:4455:6677
+	SystemImageGUID string
+	NodeDescription string
+	FirmwareVersion string
+	HCAType         string
+	BoardID         string
+	Driver          string
+	PCIAddress      string // 0000:3b:00.0
+	NUMANode        int    // -1 unknown
+	Uverbs          string // name in /dev/infiniband
+	Ports           []Port
 
 	// Unread has what could not be read, or does not have the kernel's form. What a kernel, a driver or a device does
 	// not have is not in it.
-	Unread []*fs.PathError `json:"-"`
+	Unread []*fs.PathError
 }
 
 // Emulated reports whether the device is one of the emulator, whose figures say nothing about a NIC.
@@ -49,17 +49,17 @@ func (d *Device) Emulated() bool { return d.NodeDescription == "emulated" }
 
 // Port is one port of a [Device].
 type Port struct {
-	Number        int    `json:"port"`
-	State         int    `json:"state_code"` // C: enum ibv_port_state, -1 unknown
-	StateName     string `json:"state"`      // ACTIVE, DOWN, ...
-	PhysState     int    `json:"phys_state_code"`
-	PhysStateName string `json:"phys_state"` // LinkUp, Disabled, ...
-	LinkLayer     string `json:"link_layer"` // InfiniBand, Ethernet
-	Rate          string `json:"rate"`       // 100 Gb/sec (4X EDR)
-	RateBits      int64  `json:"rate_bits_per_second"`
-	LID           uint16 `json:"lid"`
-	SMLID         uint16 `json:"sm_lid"`
-	GIDTableLen   int    `json:"gid_table_length"`
+	Number        int
+	State         int    // C: enum ibv_port_state, -1 unknown
+	StateName     string // ACTIVE, DOWN, ...
+	PhysState     int
+	PhysStateName string // LinkUp, Disabled, ...
+	LinkLayer     string // InfiniBand, Ethernet
+	Rate          string // 100 Gb/sec (4X EDR)
+	RateBits      int64
+	LID           uint16
+	SMLID         uint16
+	GIDTableLen   int
 }
 
 // DeviceNames returns the names of the RDMA devices in numeric order: mlx5_2 before mlx5_10. The

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/gid"
 )
 
 // GID is the 16 bytes of a GID in network order.
@@ -15,18 +17,6 @@ type GID [16]byte
 
 // String returns the kernel's form: eight groups of four hex digits.
 func (g GID) String() string { return netip.AddrFrom16(g).StringExpanded() }
-
-// MarshalText implements [encoding.TextMarshaler] with [GID.String].
-func (g GID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler] with [ParseGID].
-func (g *GID) UnmarshalText(b []byte) error {
-	v, err := ParseGID(string(b))
-	if err == nil {
-		*g = v
-	}
-	return err
-}
 
 // IsZero reports whether the GID is all zero: an empty entry of the table.
 func (g GID) IsZero() bool { return g == GID{} }
@@ -51,70 +41,42 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// GIDType is the protocol of a GID, with the values of C's enum ibv_gid_type.
-type GIDType int32
-
-// The types of GIDs. C has no negative ones. GIDTypeUnknown means that the kernel did not report the type; it reports
-// those of iWARP and usNIC, which do not connect by GIDs, as IB/RoCE v1.
-const (
-	GIDTypeUSNIC   GIDType = -3
-	GIDTypeIWARP   GIDType = -2
-	GIDTypeUnknown GIDType = -1
-	GIDTypeIB      GIDType = 0
-	GIDTypeRoCEv1  GIDType = 1
-	GIDTypeRoCEv2  GIDType = 2
-)
-
-// gidTypes are the names, from GIDTypeUSNIC on.
-var gidTypes = []string{"usNIC", "iWARP", "unknown", "IB", "RoCEv1", "RoCEv2"}
-
-// String returns IB, RoCEv1, RoCEv2, iWARP, usNIC or unknown.
-func (t GIDType) String() string {
-	if t < GIDTypeUSNIC || t > GIDTypeRoCEv2 {
-		return "GIDType(" + strconv.Itoa(int(t)) + ")"
-	}
-	return gidTypes[t-GIDTypeUSNIC]
-}
-
-// MarshalText implements [encoding.TextMarshaler] with [GIDType.String].
-func (t GIDType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
 // gidType returns the type for the text of the attribute and the link layer. The kernel has one
 // text for both IB and RoCE v1.
-func gidType(text, linkLayer string) GIDType {
+func gidType(text, linkLayer string) gid.Type {
 	switch text {
 	case "RoCE v2":
-		return GIDTypeRoCEv2
+		return gid.TypeRoCEv2
 	case "RoCE v1":
-		return GIDTypeRoCEv1
+		return gid.TypeRoCEv1
 	case "IB/RoCE v1":
 		if linkLayer == LinkEthernet {
-			return GIDTypeRoCEv1
+			return gid.TypeRoCEv1
 		}
-		return GIDTypeIB
+		return gid.TypeIB
 	}
-	return GIDTypeUnknown
+	return gid.TypeUnknown
 }
 
 // GIDEntry is one entry of a port's GID table. Entries are values.
 type GIDEntry struct {
-	Index  int     `json:"index"`
-	GID    GID     `json:"gid"`
-	Type   GIDType `json:"type"`
-	Netdev string  `json:"netdev"` // "" if there is none, as on InfiniBand
+	Index  int
+	GID    GID
+	Type   gid.Type
+	Netdev string // "" if there is none, as on InfiniBand
 
-	Text     string `json:"-"` // the GID as the kernel wrote it
-	TypeText string `json:"-"` // the type as the kernel wrote it
-	Err      error  `json:"-"` // why the GID could not be read; GID is zero then
+	Text     string // the GID as the kernel wrote it
+	TypeText string // the type as the kernel wrote it
+	Err      error  // why the GID could not be read; GID is zero then
 
-	Unread []*fs.PathError `json:"-"` // why the type or the netdev could not be read
+	Unread []*fs.PathError // why the type or the netdev could not be read
 }
 
 // gidTable is an open GID table of a port.
 type gidTable struct {
 	gids, types, ndevs *dir // types, ndevs: nil if the kernel has none
 	linkLayer          string
-	other              GIDType         // of a device that has no other, 0 for InfiniBand and RoCE
+	other              gid.Type        // of a device that has no other, 0 for InfiniBand and RoCE
 	old                bool            // no gid_attrs at all: a kernel before RoCE v2
 	unread             []*fs.PathError // directories of types and ndevs
 }
@@ -156,12 +118,12 @@ func (r Root) openGIDTable(dev string, port int) (*gidTable, error) {
 }
 
 // nodeGIDType returns the type of the GIDs of a kind of device that has only one, otherwise 0.
-func nodeGIDType(node string) GIDType {
+func nodeGIDType(node string) gid.Type {
 	switch code, _ := cut(node); code { // C: enum ibv_node_type
 	case 4:
-		return GIDTypeIWARP
+		return gid.TypeIWARP
 	case 5, 6:
-		return GIDTypeUSNIC
+		return gid.TypeUSNIC
 	}
 	return 0
 }
@@ -174,25 +136,28 @@ func (t *gidTable) close() {
 	}
 }
 
-// record makes the table note what it cannot read of an entry.
-func (t *gidTable) record(unread *[]*fs.PathError) {
+// entry reads a GID.
+func (t *gidTable) entry(index int) GIDEntry {
+	e := GIDEntry{Index: index, Unread: slices.Clone(t.unread)}
+	if e.Text, e.Err = t.gids.attr(strconv.Itoa(index)); e.Err == nil {
+		e.GID, e.Err = ParseGID(e.Text)
+	}
+	return e
+}
+
+// describe reads the type and the netdev of an entry.
+func (t *gidTable) describe(e *GIDEntry) {
 	for _, d := range []*dir{t.types, t.ndevs} {
 		if d != nil {
-			d.unread = unread
+			d.unread = &e.Unread
 		}
 	}
+	name := strconv.Itoa(e.Index)
+	e.Netdev = t.netdev(name)
+	e.Type, e.TypeText = t.gidType(name)
 }
 
-func (t *gidTable) gid(name string) (GID, string, error) {
-	text, err := t.gids.attr(name)
-	if err != nil {
-		return GID{}, "", err
-	}
-	g, err := ParseGID(text)
-	return g, text, err
-}
-
-func (t *gidTable) gidType(name string) (GIDType, string) {
+func (t *gidTable) gidType(name string) (gid.Type, string) {
 	typ, text := t.listedType(name)
 	if t.other != 0 {
 		typ = t.other
@@ -200,22 +165,22 @@ func (t *gidTable) gidType(name string) (GIDType, string) {
 	return typ, text
 }
 
-func (t *gidTable) listedType(name string) (GIDType, string) {
+func (t *gidTable) listedType(name string) (gid.Type, string) {
 	if t.types == nil {
 		if t.old {
 			return gidType("IB/RoCE v1", t.linkLayer), ""
 		}
-		return GIDTypeUnknown, ""
+		return gid.TypeUnknown, ""
 	}
 	text, err := t.types.attr(name)
 	if !Absent(err) {
 		t.types.note(err)
 	}
 	if err != nil && t.linkLayer == LinkInfiniBand {
-		return GIDTypeIB, "" // some kernels return EINVAL for it
+		return gid.TypeIB, "" // some kernels return EINVAL for it
 	}
 	typ := gidType(text, t.linkLayer)
-	if err == nil && typ == GIDTypeUnknown {
+	if err == nil && typ == gid.TypeUnknown {
 		t.types.malformed(name, text, "IB/RoCE v1 or RoCE v2")
 	}
 	return typ, text
@@ -247,16 +212,10 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 	}
 	var out []GIDEntry
 	for _, i := range idx {
-		name := strconv.Itoa(i)
-		g, text, err := t.gid(name)
-		if err == nil && g.IsZero() {
-			continue
+		if e := t.entry(i); e.Err != nil || !e.GID.IsZero() {
+			t.describe(&e)
+			out = append(out, e)
 		}
-		e := GIDEntry{Index: i, GID: g, Text: text, Err: err, Unread: slices.Clone(t.unread)}
-		t.record(&e.Unread)
-		e.Netdev = t.netdev(name)
-		e.Type, e.TypeText = t.gidType(name)
-		out = append(out, e)
 	}
 	for _, d := range []*dir{t.types, t.ndevs} {
 		if d != nil && d.failed != nil {
@@ -266,48 +225,17 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 	return out, nil
 }
 
-// GID reads one GID. ok is false if the entry does not exist or cannot be read; an empty entry is a
-// zero GID.
-func (r Root) GID(dev string, port uint8, index int) (g GID, ok bool) {
-	r.inTable(dev, port, func(t *gidTable) {
-		var err error
-		g, _, err = t.gid(strconv.Itoa(index))
-		ok = err == nil
-	})
-	return g, ok
-}
-
-// inTable reads something of a port's GID table, if there is one.
-func (r Root) inTable(dev string, port uint8, read func(*gidTable)) {
-	if t, err := r.openGIDTable(dev, int(port)); err == nil {
-		defer t.close()
-		read(t)
+// GIDEntry reads one entry, which may be empty. Err is set if there is none. The type is unknown if the kernel does not
+// report it, as for empty entries.
+func (r Root) GIDEntry(dev string, port uint8, index int) GIDEntry {
+	t, err := r.openGIDTable(dev, int(port))
+	if err != nil {
+		return GIDEntry{Index: index, Type: gid.TypeUnknown, Err: err}
 	}
-}
-
-// GIDType reads the type of one GID. ok is false if the kernel does not report it, as for empty
-// entries.
-func (r Root) GIDType(dev string, port uint8, index int) (typ GIDType, ok bool) {
-	typ = GIDTypeUnknown
-	r.inTable(dev, port, func(t *gidTable) { typ, _ = t.gidType(strconv.Itoa(index)) })
-	return typ, typ != GIDTypeUnknown
-}
-
-// GIDNetdev reads the name of the netdev behind one GID. ok is false if there is none, as on
-// InfiniBand and for empty entries.
-func (r Root) GIDNetdev(dev string, port uint8, index int) (name string, ok bool) {
-	r.inTable(dev, port, func(t *gidTable) { name = t.netdev(strconv.Itoa(index)) })
-	return name, name != ""
-}
-
-// GIDTableLen returns the number of entries of a port's GID table, including empty ones; 0 if there
-// is no such port.
-func (r Root) GIDTableLen(dev string, port uint8) (n int) {
-	r.inTable(dev, port, func(t *gidTable) {
-		idx, _ := t.gids.indices()
-		n = len(idx)
-	})
-	return n
+	defer t.close()
+	e := t.entry(index)
+	t.describe(&e)
+	return e
 }
 
 // cut splits "4: ACTIVE" into its number and its name. The number is -1 if there is none.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
@@ -53,7 +54,7 @@ func TestGIDs_Hostile(t *testing.T) {
 			t.Errorf("entry %d: %v, want %q", i, e.Err, want)
 		}
 	}
-	if e := got[7]; e.Err != nil || e.Type != GIDTypeUnknown || e.TypeText != "RoCE v3" || e.Netdev != "" {
+	if e := got[7]; e.Err != nil || e.Type != gid.TypeUnknown || e.TypeText != "RoCE v3" || e.Netdev != "" {
 		t.Errorf("entry 7: %+v", e)
 	}
 }

@@ -14,17 +14,17 @@ const maxNetdev = 15
 
 // Netdev is a network interface as described by sysfs.
 type Netdev struct {
-	Name      string `json:"name"`
-	Index     int    `json:"index"`
-	OperState string `json:"operstate"` // up, down, unknown, lowerlayerdown, ...
-	Flags     uint32 `json:"flags"`     // IFF_UP = 1, ...
-	MTU       int    `json:"mtu_bytes"`
-	Address   string `json:"address"`
-	VLAN      bool   `json:"vlan"`
-	Kind      string `json:"kind"`   // what the kernel calls it: vlan, vxlan, bond, ...; empty for most
-	Master    string `json:"master"` // bond, bridge or team it belongs to
+	Name      string
+	Index     int
+	OperState string // up, down, unknown, lowerlayerdown, ...
+	Flags     uint32 // IFF_UP = 1, ...
+	MTU       int
+	Address   string
+	VLAN      bool
+	Kind      string // what the kernel calls it: vlan, vxlan, bond, ...; empty for most
+	Master    string // bond, bridge or team it belongs to
 
-	Unread []*fs.PathError `json:"-"` // what could not be read
+	Unread []*fs.PathError // what could not be read
 }
 
 // Up reports whether the interface can carry traffic: it is enabled, and its link is up or, for

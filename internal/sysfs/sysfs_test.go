@@ -1,7 +1,6 @@
 package sysfs
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
 
@@ -114,22 +114,17 @@ func TestGIDs(t *testing.T) {
 	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 9, 10}; !slices.Equal(idx, want) {
 		t.Errorf("indices %v, want %v: empty entries are left out, order is numeric", idx, want)
 	}
-	want := GIDEntry{Index: 5, GID: GID{10: 0xff, 11: 0xff, 12: 10, 13: 10, 14: 100, 15: 1}, Type: GIDTypeRoCEv2,
+	want := GIDEntry{Index: 5, GID: GID{10: 0xff, 11: 0xff, 12: 10, 13: 10, 14: 100, 15: 1}, Type: gid.TypeRoCEv2,
 		Netdev: "eth2.100",
 		Text:   "0000:0000:0000:0000:0000:ffff:0a0a:6401", TypeText: "RoCE v2"}
 	if d := cmp.Diff(want, got[5]); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got[4].Type != GIDTypeRoCEv1 {
+	if got[4].Type != gid.TypeRoCEv1 {
 		t.Errorf("IB/RoCE v1 on Ethernet: %v", got[4].Type)
 	}
-	if j,
-		_ := json.Marshal(got[5]); string(j) != `{"index":5,"gid":"0000:0000:0000:0000:0000:ffff:0a0a:6401",`+
-		`"type":"RoCEv2","netdev":"eth2.100"}` {
-		t.Errorf("JSON %s", j)
-	}
 	ib, err := r.GIDs("mlx5_2", 1)
-	if err != nil || len(ib) != 2 || ib[0].Type != GIDTypeIB || ib[0].Netdev != "" {
+	if err != nil || len(ib) != 2 || ib[0].Type != gid.TypeIB || ib[0].Netdev != "" {
 		t.Errorf("InfiniBand: %+v, %v", ib, err)
 	}
 }
@@ -142,43 +137,34 @@ func TestGID_Single(t *testing.T) {
 		port   uint8
 		index  int
 		gid    string // "" for none
-		typ    GIDType
+		typ    gid.Type
 		netdev string
 	}{
-		{"mlx5_0", 1, 3, "0000:0000:0000:0000:0000:ffff:0a0a:0a01", GIDTypeRoCEv2, "eth2"},
-		{"mlx5_0", 1, 4, "0000:0000:0000:0000:0000:ffff:0a0a:6401", GIDTypeRoCEv1, "eth2.100"},
-		{"mlx5_0", 1, 8, "0000:0000:0000:0000:0000:0000:0000:0000", GIDTypeUnknown, ""},
-		{"mlx5_0", 1, 9, "", GIDTypeUnknown, ""},
-		{"mlx5_0", 1, 16, "", GIDTypeUnknown, ""},
-		{"mlx5_0", 1, -1, "", GIDTypeUnknown, ""},
-		{"mlx5_0", 2, 0, "", GIDTypeUnknown, ""},
-		{"mlx5_2", 1, 0, "fe80:0000:0000:0000:0c42:a103:0065:1a30", GIDTypeIB, ""},
-		{"mlx5_2", 1, 7, "0000:0000:0000:0000:0000:0000:0000:0000", GIDTypeIB, ""}, // the type of all there
-		{"no/dev", 1, 0, "", GIDTypeUnknown, ""},
+		{"mlx5_0", 1, 3, "0000:0000:0000:0000:0000:ffff:0a0a:0a01", gid.TypeRoCEv2, "eth2"},
+		{"mlx5_0", 1, 4, "0000:0000:0000:0000:0000:ffff:0a0a:6401", gid.TypeRoCEv1, "eth2.100"},
+		{"mlx5_0", 1, 8, "0000:0000:0000:0000:0000:0000:0000:0000", gid.TypeUnknown, ""},
+		{"mlx5_0", 1, 9, "", gid.TypeUnknown, ""},
+		{"mlx5_0", 1, 16, "", gid.TypeUnknown, ""},
+		{"mlx5_0", 1, -1, "", gid.TypeUnknown, ""},
+		{"mlx5_0", 2, 0, "", gid.TypeUnknown, ""},
+		{"mlx5_2", 1, 0, "fe80:0000:0000:0000:0c42:a103:0065:1a30", gid.TypeIB, ""},
+		{"mlx5_2", 1, 7, "0000:0000:0000:0000:0000:0000:0000:0000", gid.TypeIB, ""}, // the type of all there
+		{"no/dev", 1, 0, "", gid.TypeUnknown, ""},
 	} {
-		g, ok := r.GID(tc.dev, tc.port, tc.index)
-		if ok != (tc.gid != "") || ok && g.String() != tc.gid {
-			t.Errorf("%+v: GID %v, %t", tc, g, ok)
+		e := r.GIDEntry(tc.dev, tc.port, tc.index)
+		if ok := e.Err == nil; ok != (tc.gid != "") || ok && e.GID.String() != tc.gid {
+			t.Errorf("%+v: GID %v, %v", tc, e.GID, e.Err)
 		}
-		if typ, ok := r.GIDType(tc.dev, tc.port, tc.index); typ != tc.typ || ok != (typ != GIDTypeUnknown) {
-			t.Errorf("%+v: type %v, %t", tc, typ, ok)
+		if e.Index != tc.index || e.Type != tc.typ || e.Netdev != tc.netdev {
+			t.Errorf("%+v: %+v", tc, e)
 		}
-		if n, ok := r.GIDNetdev(tc.dev, tc.port, tc.index); n != tc.netdev || ok != (n != "") {
-			t.Errorf("%+v: netdev %q, %t", tc, n, ok)
-		}
-	}
-	if n := r.GIDTableLen("mlx5_0", 1); n != 16 {
-		t.Errorf("table of %d, want 16", n)
-	}
-	if n := r.GIDTableLen("mlx5_0", 3); n != 0 {
-		t.Errorf("table of a missing port: %d, want 0", n)
 	}
 }
 
 // Kernels before 4.5 knew RoCE v1 only and had no gid_attrs.
 func TestGIDs_OldKernel(t *testing.T) {
 	tr := sysfstest.Standard(t)
-	for dev, want := range map[string]GIDType{"mlx5_0": GIDTypeRoCEv1, "mlx5_2": GIDTypeIB} {
+	for dev, want := range map[string]gid.Type{"mlx5_0": gid.TypeRoCEv1, "mlx5_2": gid.TypeIB} {
 		tr.Remove("class/infiniband/" + dev + "/ports/1/gid_attrs")
 		got, err := Root(tr.Root).GIDs(dev, 1)
 		if err != nil || len(got) == 0 || got[0].Type != want || got[0].Netdev != "" {
@@ -298,8 +284,7 @@ func FuzzParseGID(f *testing.F) {
 		if g.String() != strings.ToLower(s) {
 			t.Fatalf("%q became %q", s, g)
 		}
-		var back GID
-		if err := back.UnmarshalText([]byte(g.String())); err != nil || back != g {
+		if back, err := ParseGID(g.String()); err != nil || back != g {
 			t.Fatalf("%v came back as %v, %v", g, back, err)
 		}
 	})
@@ -325,7 +310,7 @@ func FuzzAttributes(f *testing.F) {
 			t.Fatalf("index %q: %d", s, n)
 		}
 		isPCI(s)
-		if typ := gidType(s, s); typ < GIDTypeUnknown || typ > GIDTypeRoCEv2 {
+		if typ := gidType(s, s); typ < gid.TypeUnknown || typ > gid.TypeRoCEv2 {
 			t.Fatalf("type %q: %v", s, typ)
 		}
 	})

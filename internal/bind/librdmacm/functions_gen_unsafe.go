@@ -49,11 +49,6 @@ func (l Lib) SetOption(id uintptr, level, name int, value []byte) error {
 	return l.write(channelOf(id), "rdma_set_option", id, uintptr(level), uintptr(name), uintptr(unsafe.Pointer(unsafe.SliceData(value))), uintptr(len(value)))
 }
 
-// int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
-func (l Lib) JoinMulticast(id uintptr, a *sockaddr.Addr, cookie uintptr) error {
-	return l.write(channelOf(id), "rdma_join_multicast", id, uintptr(unsafe.Pointer(a)), cookie)
-}
-
 // int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece);
 // Absent before v31.
 func (l Lib) SetLocalECE(id uintptr, e *abi.ECE) error {

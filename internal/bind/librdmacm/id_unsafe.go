@@ -115,9 +115,13 @@ func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
 // Old reports whether the library is from before v23, which had no functions for QPs that it did not create.
 func (l Lib) Old() bool { return !l.lib.Has("rdma_init_qp_attr") || !l.lib.Has("rdma_establish") }
 
+// int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
 // int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context);
-// Absent before v16.
-func (l Lib) JoinMulticastEx(id uintptr, a *sockaddr.Addr, flags uint32, cookie uintptr) error {
+// The second one is absent before v16, and only used for other members than full ones.
+func (l Lib) JoinMulticast(id uintptr, a *sockaddr.Addr, flags uint32, cookie uintptr) error {
+	if flags == abi.RDMA_MC_JOIN_FLAG_FULLMEMBER {
+		return l.write(channelOf(id), "rdma_join_multicast", id, uintptr(unsafe.Pointer(a)), cookie)
+	}
 	attr := &abi.RDMAJoinMCAttrEx{
 		CompMask:  abi.RDMA_CM_JOIN_MC_ATTR_ADDRESS | abi.RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
 		JoinFlags: flags,

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -86,21 +87,18 @@ func (c queries) QueryGIDTable(entries []abi.GIDEntry) (int, error) {
 // gidEntry returns what sysfs says of a GID.
 func (c queries) gidEntry(port uint8, g *sysfs.GIDEntry) abi.GIDEntry {
 	return abi.GIDEntry{GID: abi.GID(g.GID), GIDIndex: uint32(g.Index), PortNum: uint32(port),
-		GIDType: uint32(max(g.Type, sysfs.GIDTypeIB)), NdevIfindex: netdevIndex(c.v.root, g.Netdev)}
+		GIDType: uint32(max(g.Type, gid.TypeIB)), NdevIfindex: netdevIndex(c.v.root, g.Netdev)}
 }
 
 // sysfsGID reads an entry of the GID table from sysfs.
 func (c queries) sysfsGID(port uint8, index int) (sysfs.GIDEntry, error) {
-	gid, ok := c.v.root.GID(c.dev.name, port, index)
-	if !ok {
-		return sysfs.GIDEntry{}, syscall.EINVAL
+	e := c.v.root.GIDEntry(c.dev.name, port, index)
+	switch {
+	case e.Err != nil:
+		return e, syscall.EINVAL
+	case e.GID.IsZero():
+		return e, noData
 	}
-	if gid.IsZero() {
-		return sysfs.GIDEntry{}, noData
-	}
-	e := sysfs.GIDEntry{Index: index, GID: gid}
-	e.Type, _ = c.v.root.GIDType(c.dev.name, port, index)
-	e.Netdev, _ = c.v.root.GIDNetdev(c.dev.name, port, index)
 	return e, nil
 }
 
@@ -134,11 +132,10 @@ func (c queries) gidType(port, index uint8) (uint32, error) {
 // vlan returns the VLAN of a GID's netdev, 0xffff if it has none.
 func (c queries) vlan(port, index uint8) uint16 {
 	const none = 0xffff
-	dev, ok := c.v.root.GIDNetdev(c.dev.name, port, int(index))
-	if !ok {
-		return none
+	if dev := c.v.root.GIDEntry(c.dev.name, port, int(index)).Netdev; dev != "" {
+		return vlanOf(dev, none)
 	}
-	return vlanOf(dev, none)
+	return none
 }
 
 // QueryPKey returns a partition key.

@@ -1,6 +1,7 @@
 package nldev
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 )
@@ -124,10 +125,6 @@ func number(b []byte) (n uint64, ok bool) {
 
 // text returns an attribute that is a string.
 func text(b []byte) string {
-	for i, c := range b {
-		if c == 0 {
-			return string(b[:i])
-		}
-	}
-	return string(b)
+	s, _, _ := bytes.Cut(b, []byte{0})
+	return string(s)
 }

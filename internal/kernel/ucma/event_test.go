@@ -146,7 +146,7 @@ func TestAddresses(t *testing.T) {
 	var unknown = a
 	unknown[0] = 99
 	for n, err := range []error{r.BindAddr(h, &unknown), r.ResolveAddr(h, &unknown, &b, 1),
-		r.ResolveAddr(h, &a, &unknown, 1), r.JoinMulticast(h, &unknown, 1), r.LeaveMulticast(h, &unknown)} {
+		r.ResolveAddr(h, &a, &unknown, 1), r.JoinMulticast(h, &unknown, 0, 1), r.LeaveMulticast(h, &unknown)} {
 		if err != syscall.EINVAL {
 			t.Errorf("call %d: %v", n, err)
 		}
@@ -201,7 +201,7 @@ func FuzzEvents(f *testing.F) {
 		r := newRig(t)
 		tcp, udp := r.paired(abi.RDMA_PS_TCP), r.paired(abi.RDMA_PS_UDP)
 		a := inet(9, 0)
-		r.ok(r.JoinMulticast(udp, &a, 1))
+		r.ok(r.JoinMulticast(udp, &a, 0, 1))
 		at := 0
 		r.k.reply = func(c usercm.Command, resp []byte) { // bytes of data, as long as there are any
 			if c == usercm.CmdGetEvent {

@@ -241,7 +241,7 @@ func TestReplies(t *testing.T) {
 			return err
 		}},
 		{"no group", skip(usercm.CmdJoinMcast), func(r *rig) error {
-			return r.JoinMulticast(r.bound(abi.RDMA_PS_UDP), &mcast, 1)
+			return r.JoinMulticast(r.bound(abi.RDMA_PS_UDP), &mcast, 0, 1)
 		}},
 		{"a long source", put(usercm.CmdQuery, 12, 0xff), bindIB},
 		{"a long destination", put(usercm.CmdQuery, 14, 0xff), bindIB},
@@ -305,7 +305,7 @@ func TestNoSuchHandle(t *testing.T) {
 			r.ResolveAddr(h, nil, &a, 1), r.ResolveRoute(h, 1), r.Listen(h, 1),
 			r.Connect(h, abi.RDMAConnParam{}, nil), r.Accept(h, abi.RDMAConnParam{}, nil), r.Reject(h, nil),
 			r.RejectECE(h, nil), r.Establish(h), r.Disconnect(h), r.Notify(h, 1), err,
-			r.SetOption(h, 0, 0, nil), r.JoinMulticast(h, &a, 1), r.LeaveMulticast(h, &a), r.SetLocalECE(h, &e),
+			r.SetOption(h, 0, 0, nil), r.JoinMulticast(h, &a, 0, 1), r.LeaveMulticast(h, &a), r.SetLocalECE(h, &e),
 			r.GetRemoteECE(h, &e), r.WriteCMEvent(h, abi.RDMA_CM_EVENT_USER, 0, 0)} {
 			if err != syscall.EINVAL {
 				t.Errorf("call %d of handle %d: %v", n, h, err)

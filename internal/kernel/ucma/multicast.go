@@ -10,13 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/usercm"
 )
 
-// JoinMulticast is rdma_join_multicast.
-func (c *CM) JoinMulticast(h control.Handle, a *sockaddr.Addr, cookie uintptr) error {
-	return c.JoinMulticastEx(h, a, abi.RDMA_MC_JOIN_FLAG_FULLMEMBER, cookie)
-}
-
-// JoinMulticastEx is rdma_join_multicast_ex.
-func (c *CM) JoinMulticastEx(h control.Handle, a *sockaddr.Addr, flags uint32, cookie uintptr) error {
+// JoinMulticast is rdma_join_multicast_ex.
+func (c *CM) JoinMulticast(h control.Handle, a *sockaddr.Addr, flags uint32, cookie uintptr) error {
 	addr, size, err := sized(a)
 	switch {
 	case err != nil:

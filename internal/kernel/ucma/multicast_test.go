@@ -17,7 +17,7 @@ var group9 = inet(9, 0)
 // join joins the group, and returns the name that the kernel has for it.
 func (r *rig) joinGroup(h control.Handle, flags uint32, cookie uintptr) control.Handle {
 	r.t.Helper()
-	r.ok(r.JoinMulticastEx(h, &group9, flags, cookie))
+	r.ok(r.JoinMulticast(h, &group9, flags, cookie))
 	q := last[abi.UCMJoinMcast](r.k, usercm.CmdJoinMcast)
 	if q.JoinFlags != uint16(flags) || q.Addr != group9 || q.AddrSize != 16 {
 		r.t.Errorf("command %+v", q)
@@ -122,7 +122,7 @@ func TestMulticast_Twice(t *testing.T) {
 	if !slices.Equal(left, []uint32{2, 1}) {
 		t.Errorf("left %v, want the kernel's numbers 2 and 1", left)
 	}
-	if err := r.JoinMulticastEx(h, &group9, 2, 1); err != syscall.EINVAL {
+	if err := r.JoinMulticast(h, &group9, 2, 1); err != syscall.EINVAL {
 		t.Errorf("unknown flags: %v", err)
 	}
 	r.joinGroup(h, 0, 3)

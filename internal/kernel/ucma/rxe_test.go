@@ -189,7 +189,7 @@ func TestRXE_Multicast(t *testing.T) {
 	_, destroy := e.qp(id)
 	defer func() { destroy(); e.ok(e.DestroyID(id)) }()
 	group, _ := sockaddr.New(netip.MustParseAddrPort("239.1.2.9:0"))
-	e.ok(e.JoinMulticast(id, &group, 77))
+	e.ok(e.JoinMulticast(id, &group, 0, 77))
 	ev := e.await(abi.RDMA_CM_EVENT_MULTICAST_JOIN)
 	if !ev.UD || ev.Param.PrivateData != 77 || ev.Param.QPNum != 0xffffff || ev.ID != id {
 		t.Errorf("%+v", ev)

@@ -151,7 +151,7 @@ func TestRXE_Device(t *testing.T) {
 
 // gids compares the GID table with sysfs. Its commands exist as methods alone.
 func (n *node) gids(port *abi.UverbsQueryPortResp) {
-	want, ok := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
+	want := sysfs.DefaultRoot().GIDEntry(n.dev, 1, n.rxe.GID)
 	entry := new(abi.GIDEntry)
 	err := n.QueryGIDEntry(1, uint32(n.rxe.GID), entry)
 	if n.form == ByWrite && Absent(err) {
@@ -159,8 +159,9 @@ func (n *node) gids(port *abi.UverbsQueryPortResp) {
 	}
 	n.ok(err)
 	const rocev2 = 2
-	if !ok || sysfs.GID(entry.GID) != want || entry.GIDType != rocev2 || entry.NdevIfindex == 0 || entry.PortNum != 1 {
-		n.t.Errorf("%+v, want GID %v", entry, want)
+	if want.Err != nil || sysfs.GID(entry.GID) != want.GID || entry.GIDType != rocev2 ||
+		entry.NdevIfindex == 0 || entry.PortNum != 1 {
+		n.t.Errorf("%+v, want GID %v", entry, want.GID)
 	}
 	table := make([]abi.GIDEntry, port.GIDTblLen)
 	count := must(n.QueryGIDTable(table))(n)
@@ -326,7 +327,7 @@ const stateMask = 1 // C: IB_QP_STATE
 // steps returns the attributes of a QP that is connected to itself, and the masks of its steps to INIT, RTR and RTS.
 func (n *node) steps(qp *abi.UverbsQP, typ uint8) (m *abi.UverbsModifyQP, masks []uint32) {
 	const rc, uc, ud = 2, 3, 4
-	gid, _ := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
+	gid := sysfs.DefaultRoot().GIDEntry(n.dev, 1, n.rxe.GID).GID
 	dest := abi.UverbsQPDest{DGID: gid, SGIDIndex: uint8(n.rxe.GID), IsGlobal: 1, PortNum: 1, HopLimit: 64}
 	m = &abi.UverbsModifyQP{QPHandle: qp.QPHandle, Dest: dest, PortNum: 1, QKey: 0x11, QPAccessFlags: 7,
 		PathMTU: 3, RQPSN: 5, SQPSN: 5, DestQPNum: qp.QPN, MinRNRTimer: 12, MaxRdAtomic: 1, MaxDestRdAtomic: 1,
@@ -344,7 +345,7 @@ func (n *node) steps(qp *abi.UverbsQP, typ uint8) (m *abi.UverbsModifyQP, masks 
 
 // address makes address handles: SoftRoCE resolves nothing.
 func (n *node) address(pd uint32) {
-	gid, _ := sysfs.DefaultRoot().GID(n.dev, 1, n.rxe.GID)
+	gid := sysfs.DefaultRoot().GIDEntry(n.dev, 1, n.rxe.GID).GID
 	a := &abi.AHAttr{GRH: abi.GlobalRoute{DGID: abi.GID(gid), SGIDIndex: uint8(n.rxe.GID), HopLimit: 64},
 		IsGlobal: 1, PortNum: 1}
 	var number [2]uint32

@@ -20,7 +20,7 @@ func Spoilers(h *Host, device string, port, gid, mtu int) []Finding {
 		x.pcie(d)
 	}
 	if gid >= 0 && port >= 0 && port < 256 {
-		if netdev, ok := h.sysfs().GIDNetdev(device, uint8(port), gid); ok {
+		if netdev := h.sysfs().GIDEntry(device, uint8(port), gid).Netdev; netdev != "" {
 			x.mtu(d, fmt.Sprintf("%s/%d", device, port), &Link{Port: port, MTU: mtu, Netdev: netdev})
 		}
 	}

@@ -42,7 +42,7 @@ func (s *frames) meet(func(port int)) error {
 
 // netdevMTU returns the MTU of the port's interface, 0 if it is not known.
 func (s *frames) netdevMTU() int {
-	name, _ := sysfs.DefaultRoot().GIDNetdev(s.dev.Name(), s.plan.Link.IBPort, 0)
+	name := sysfs.DefaultRoot().GIDEntry(s.dev.Name(), s.plan.Link.IBPort, 0).Netdev
 	if name == "" {
 		return 0
 	}

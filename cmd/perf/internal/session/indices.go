@@ -72,7 +72,7 @@ func (h *here) foreign(port uint8, index int) bool {
 		return false
 	}
 	g := &h.table[i]
-	e := &sysfs.GIDEntry{Index: index, GID: sysfs.GID(g.GID), Type: sysfs.GIDType(g.Type), Netdev: g.Netdev}
+	e := &sysfs.GIDEntry{Index: index, GID: sysfs.GID(g.GID), Type: gid.Type(g.Type), Netdev: g.Netdev}
 	return h.view().Candidate(e, true).Address == gid.AddressNone
 }
 
