@@ -124,7 +124,7 @@ func TestParseSpec(t *testing.T) {
 	for i, tt := range []struct{ got, want any }{
 		{f[0].Errno, unix.EDQUOT}, {f[0].Cmd, "create_qp"}, {f[0].Count, uint64(2)}, {f[1].Errno, unix.EDQUOT},
 		{f[2].Errno, unix.EAGAIN},
-		{f[3].Delay, 1500 * time.Microsecond}, {f[4].GID.String(), "::ffff:10.0.0.1"}, {f[4].Port, 2}, {f[4].Index, 3},
+		{f[3].Delay, 1500 * time.Microsecond}, {f[4].GID.IP().String(), "10.0.0.1"}, {f[4].Port, 2}, {f[4].Index, 3},
 		{f[4].At, AtWQE}, {f[5].At, AtCommand}, {f[5].ID, 6},
 	} {
 		if tt.got != tt.want {
@@ -174,7 +174,8 @@ func TestParseSpec_Errors(t *testing.T) {
 		{"cqe-delayed", "cqe-delayed", "needs us="},
 		{"cqe-delayed:us=60000001", "us=60000001", "to 60000000"},
 		{"gid-change:gid=fe80::1", "gid-change", "needs index="},
-		{"gid-change:index=1,gid=fe80::1%eth0", "gid=fe80::1%eth0", "want a GID"},
+		{"gid-change:index=1,gid=fe80::1%eth0", "gid=fe80::1%eth0",
+			`gid "fe80::1%eth0" is neither an IPv6 nor an IPv4 address: write fe80::1`},
 		{"port-down:port=0", "port=0", "from 1 to 255"},
 		{"port-down:qp=5", "qp=5", "no key of port-down"},
 		{"device-removal:port=1", "port=1", "no key of device-removal"},

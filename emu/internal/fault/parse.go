@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/opcode"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -152,21 +152,12 @@ func (s *Spec) set(key, val string) (err error) {
 	case key == "index" && s.Kind == GIDChange:
 		return number(val, 0, 255, &s.Index)
 	case key == "gid" && s.Kind == GIDChange:
-		s.GID, err = ParseGID(val)
+		s.GID, err = config.ParseAddr(val)
 		return err
 	case slices.Contains([]string{"qp", "cq", "opcode", "us", "port", "index", "gid"}, key):
 		return fmt.Errorf("no key of %s", s.Kind)
 	}
 	return errKey
-}
-
-// ParseGID reads a GID as an IPv6 or IPv4 address.
-func ParseGID(s string) (netip.Addr, error) {
-	a, err := netip.ParseAddr(s)
-	if err != nil || a.Zone() != "" {
-		return netip.Addr{}, errors.New("want a GID like fe80::1 or 10.0.0.1")
-	}
-	return netip.AddrFrom16(a.As16()), nil
 }
 
 func number[T ~int | ~int64 | ~uint32 | ~uint64](val string, lo, hi T, to *T) error {

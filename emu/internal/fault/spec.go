@@ -4,10 +4,11 @@ package fault
 
 import (
 	"math/rand/v2"
-	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/config"
 )
 
 // Op is an operation that a fault may befall. A selector never matches what is not given: QP and CQ 0, PID 0, "".
@@ -31,7 +32,7 @@ type Spec struct {
 	Delay time.Duration
 	Port  int
 	Index int
-	GID   netip.Addr // zero: the entry is emptied
+	GID   config.Addr // zero: the entry is emptied
 
 	// Selectors; a zero one selects all.
 	Device string

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
-	"github.com/pureverbs/pureverbs/emu/internal/fault"
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/strict"
@@ -169,11 +168,9 @@ func (m *machine) controlGID(args []string) (any, error) {
 	}
 	var gid config.Addr
 	if args[3] != "none" {
-		a, err := fault.ParseGID(args[3])
-		if err != nil {
+		if gid, err = config.ParseAddr(args[3]); err != nil {
 			return nil, err
 		}
-		gid = a.As16()
 	}
 	return nil, m.setGID(d, n, index, gid)
 }

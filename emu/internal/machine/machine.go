@@ -175,11 +175,7 @@ func (m *machine) act(d *hca.Device, f *fault.Spec) {
 		case fault.PortDown, fault.PortUp:
 			_ = m.setPort(d, f.Port, f.Kind == fault.PortUp)
 		case fault.GIDChange:
-			var g config.Addr
-			if f.GID.IsValid() {
-				g = f.GID.As16()
-			}
-			_ = m.setGID(d, f.Port, f.Index, g)
+			_ = m.setGID(d, f.Port, f.Index, f.GID)
 		case fault.DeviceRemoval:
 			_ = m.remove(d)
 		}

@@ -103,7 +103,7 @@ func TestRefused(t *testing.T) {
 		"fault clear 7":              "no fault 7",
 		"fault add":                  "usage: " + faultRequest,
 		"fault list all":             "usage: " + faultRequest,
-		"gid mlx5_0 1 5 10.1.2.3/24": "want a GID like",
+		"gid mlx5_0 1 5 10.1.2.3/24": `gid "10.1.2.3/24" is neither an IPv6 nor an IPv4 address: write fe80::1`,
 	} {
 		if got := m.ask(words); !strings.Contains(got, want) {
 			t.Errorf("%s: %s; want %s", words, got, want)
