@@ -157,7 +157,7 @@ type node struct {
 	ctx  *hca.Context
 	pd   *hca.PD
 	uar  *hca.UAR
-	chn  *hca.CompChannel
+	chn  *guest.Pipe
 	evt  *os.File
 	slot int
 }
@@ -194,7 +194,8 @@ func (r *rig) nodeOf(dev, pid int) *node {
 	}
 	r.t.Cleanup(func() { aevt.Close(); _ = async.Close() })
 	n.ctx.Async = async
-	n.chn = n.ctx.CreateChannel(p)
+	n.chn = p
+	n.ctx.Keep(n.ctx.Channels, p)
 	pd, e := hca.AllocPD(n.ctx)
 	n.pd = try(r, pd, e)
 	u, e := hca.AllocUAR(n.ctx)

@@ -25,19 +25,19 @@ type Context struct {
 
 	CQEVersion uint8 // 0: a CQE says nothing of the user index, but has the SRQN of a receive
 
-	objects  map[uint32]Object // by handle
-	next     uint32
-	channels map[string]*CompChannel
-	answers  map[string]*guest.Pipe // of asynchronous queries
-	parts    parts
+	Channels Pipes // completion channels
+	Answers  Pipes // of asynchronous queries
+
+	objects map[uint32]Object // by handle
+	next    uint32
+	parts   parts
 }
 
 // Open makes a context for process pid, whose device file is f.
 func (d *Device) Open(pid int, f *guest.File) *Context {
 	d.Fabric.nextCtx++
 	c := &Context{Device: d, ID: d.Fabric.nextCtx, PID: pid, Mem: guest.Mem{PID: pid}, File: f,
-		CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]Object{}, channels: map[string]*CompChannel{},
-		answers: map[string]*guest.Pipe{}}
+		CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]Object{}, Channels: Pipes{}, Answers: Pipes{}}
 	d.Contexts[c.ID] = c
 	return c
 }

@@ -16,8 +16,8 @@ type CQ struct {
 	Held
 	Num           uint32 // CQN
 	Mem           guest.Mem
-	DB            uint64 // doorbell record, which the program writes: be32 consumer index, be32 arm word
-	Channel       *CompChannel
+	DB            uint64      // doorbell record, which the program writes: be32 consumer index, be32 arm word
+	Channel       *guest.Pipe // that completions are announced on
 	Vector        uint32
 	UAR           *UAR // arming goes through offset 0x20 of this page, or of any page of the context when nil
 	IgnoreOverrun bool
@@ -82,7 +82,7 @@ func (d *Device) cqs() *numbers[CQ] { return cqPart.of(&d.parts) }
 type CQInit struct {
 	User    uint64
 	Entries uint32 // as the library asks: one less than the ring has
-	Channel *CompChannel
+	Channel *guest.Pipe
 	Vector  uint32
 	Flags   uint32
 	Buf, DB uint64
@@ -197,7 +197,7 @@ func (cq *CQ) end() {
 	all.free(cq.Num)
 	all.live--
 	if cq.Channel != nil && !c.Dead && cq.Delivered > 0 {
-		cq.Delivered -= uint32(cq.Channel.Pipe.Drop(matches(cq.User), 8))
+		cq.Delivered -= uint32(cq.Channel.Drop(matches(cq.User), 8))
 	}
 }
 
@@ -208,7 +208,7 @@ func (cq *CQ) Notify() {
 	}
 	var rec [8]byte
 	binary.NativeEndian.PutUint64(rec[:], cq.User)
-	if cq.Channel.Pipe.Put(rec[:]) == nil {
+	if cq.Channel.Put(rec[:]) == nil {
 		cq.Delivered++
 	}
 }

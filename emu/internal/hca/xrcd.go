@@ -95,9 +95,6 @@ func OpenXRCD(c *Context, dev, ino uint64, flags uint32) (*XRCDRef, unix.Errno) 
 	return r, 0
 }
 
-// Domain returns the domain that was opened.
-func (r *XRCDRef) Domain() *XRCD { return r.x }
-
 // Destroy closes the XRC domain, unless QPs or SRQs were made by this opening; the last one fails while any use it.
 func (r *XRCDRef) Destroy() unix.Errno {
 	if r.x.refs == 1 && r.x.users > 0 && !r.Context.Dead {

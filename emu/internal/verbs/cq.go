@@ -74,7 +74,7 @@ func createCQ(c *call) unix.Errno {
 			return v, unix.EINVAL
 		}
 		if q.CompChannel >= 0 {
-			if i.Channel = c.ctx.Channel(channel); i.Channel == nil {
+			if i.Channel = c.ctx.Channels[channel]; i.Channel == nil {
 				return v, unix.EBADF
 			}
 		}

@@ -132,7 +132,7 @@ func devxAsyncAlloc(c *call) unix.Errno {
 	if e = first(e, c.b.SetID(uapi.DriverNS, 0)); e != 0 {
 		return e
 	}
-	fd, e := c.readFile(guest.NewPackets, func(c *call, p *guest.Pipe) { c.ctx.AddAnswers(p) })
+	fd, e := c.readFile(guest.NewPackets, func(c *call, p *guest.Pipe) { c.ctx.Keep(c.ctx.Answers, p) })
 	return first(e, c.b.SetID(uapi.DriverNS, uint64(fd)))
 }
 
@@ -157,7 +157,7 @@ func devxQueryAsync(c *call) unix.Errno {
 	c.req = devxRecord{Opcode: op, Len: len(d.in)}
 	return c.do(func() unix.Errno {
 		o := c.ctx.Object(uint32(c.b.Uint(uapi.DriverNS)))
-		f, p := devxQueries[op], c.ctx.Answers(file)
+		f, p := devxQueries[op], c.ctx.Answers[file]
 		switch {
 		case !c.ctx.DevX || f == nil || !devxNames(o, d.in):
 			return unix.EINVAL

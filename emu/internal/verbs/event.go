@@ -57,6 +57,6 @@ func createCompChannel(c *call) unix.Errno {
 	if e := first(c.do(ok), reply(c, uint32(0))); e != 0 {
 		return e
 	}
-	fd, e := c.eventFile(func(c *call, p *guest.Pipe) { c.ctx.CreateChannel(p) })
+	fd, e := c.eventFile(func(c *call, p *guest.Pipe) { c.ctx.Keep(c.ctx.Channels, p) })
 	return first(e, reply(c, uint32(fd)))
 }

@@ -708,7 +708,7 @@ func TestCompletionChannel(t *testing.T) {
 		fd := int32(u32(r, 0))
 		name := self{}.link(fd)
 		p.s.f.Lock()
-		channel := p.x.Channel(name)
+		channel := p.x.Channels[name]
 		p.s.f.Unlock()
 		if channel == nil {
 			t.Fatalf("%s: descriptor %d leads to %q", abi, fd, name)
