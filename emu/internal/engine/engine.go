@@ -51,7 +51,7 @@ func New(f *hca.Fabric, c Config) *Engine {
 	e.base = base{f: f, c: &c, hooks: &e.Hooks, tr: &tracer{hooks: &e.Hooks}, turns: &turns{}, b: b, io: io}
 	e.strict = &checks{f: f, c: &c, io: io, win: win, turns: e.turns}
 	e.ready = &readyList{cond: sync.NewCond(&f.Mutex), qps: make([]*hca.QP, 0, 1024)}
-	e.timers, e.routes = &timers{list: make([]timer, 0, 256)}, &routes{f: f}
+	e.timers, e.routes = &timers{heap: make([]timer, 0, 256)}, &routes{f: f}
 	e.states = &states{base: e.base, ready: e.ready, routes: e.routes, win: win}
 	e.sends = &sendQueues{base: e.base, ready: e.ready, routes: e.routes, states: e.states, win: win}
 	e.comps = &completions{base: e.base, timers: e.timers, states: e.states,
@@ -114,8 +114,8 @@ func (e *Engine) pause(idle int64) int64 {
 		i++
 	}
 	d := int64(pauses[i].pause)
-	if len(e.timers.list) > 0 {
-		d = min(d, max(e.timers.list[0].at-e.turns.now, int64(pauses[0].pause)))
+	if len(e.timers.heap) > 0 {
+		d = min(d, max(e.timers.heap[0].at-e.turns.now, int64(pauses[0].pause)))
 	}
 	return d
 }
@@ -138,7 +138,7 @@ func (e *Engine) turn() (worked bool) {
 	e.close()
 	e.comps.writeLater()
 	e.comps.notify()
-	if len(e.timers.list) > 0 && e.expire() { // after what was rung for: events of it come first
+	if len(e.timers.heap) > 0 && e.expire() { // after what was rung for: events of it come first
 		worked = true
 	}
 	if e.turns.now >= e.nextHouse {
@@ -151,7 +151,7 @@ func (e *Engine) turn() (worked bool) {
 
 // expire runs what is due.
 func (e *Engine) expire() (worked bool) {
-	for len(e.timers.list) > 0 && e.timers.list[0].at <= e.turns.now {
+	for len(e.timers.heap) > 0 && e.timers.heap[0].at <= e.turns.now {
 		t := e.timers.pop()
 		switch {
 		case t.qp != nil && t.seq == t.qp.Run.Timer && !t.qp.Run.Dead:

@@ -2,14 +2,9 @@
 
 package engine
 
-import (
-	"cmp"
-	"slices"
+import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
-	"github.com/pureverbs/pureverbs/emu/internal/hca"
-)
-
-// timer is an entry of the list. It counts only while seq is still that of its object.
+// timer is an entry of a binary heap ordered by time. It counts only while seq is still that of its object.
 type timer struct {
 	at  int64
 	seq uint32
@@ -17,8 +12,8 @@ type timer struct {
 	cq  *hca.CQ
 }
 
-// timers is a list in the order of time.
-type timers struct{ list []timer }
+// timers is a heap.
+type timers struct{ heap []timer }
 
 func (ts *timers) after(d int64, qp *hca.QP, cq *hca.CQ) {
 	t := timer{at: nanos() + d, qp: qp, cq: cq}
@@ -29,12 +24,39 @@ func (ts *timers) after(d int64, qp *hca.QP, cq *hca.CQ) {
 		cq.Run.Timer++
 		t.seq = cq.Run.Timer
 	}
-	i, _ := slices.BinarySearchFunc(ts.list, t.at+1, func(o timer, at int64) int { return cmp.Compare(o.at, at) })
-	ts.list = slices.Insert(ts.list, i, t)
+	h := append(ts.heap, t)
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if h[up].at <= h[i].at {
+			break
+		}
+		h[up], h[i] = h[i], h[up]
+		i = up
+	}
+	ts.heap = h
 }
 
 func (ts *timers) pop() timer {
-	t := ts.list[0]
-	ts.list = slices.Delete(ts.list, 0, 1)
+	h := ts.heap
+	t := h[0]
+	n := len(h) - 1
+	h[0] = h[n]
+	h[n] = timer{}
+	h = h[:n]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= n {
+			break
+		}
+		if c+1 < n && h[c+1].at < h[c].at {
+			c++
+		}
+		if h[i].at <= h[c].at {
+			break
+		}
+		h[i], h[c] = h[c], h[i]
+		i = c
+	}
+	ts.heap = h
 	return t
 }
