@@ -487,14 +487,6 @@ func TestDeviceRemoved(t *testing.T) {
 	c.must(cmd(c, 3, resolveIP{Dst: sockaddr("10.0.0.1:7002"), ID: i, Timeout: 1}, 0))
 	soon(t, s, "ADDR_ERROR", func() bool { return c.sig == 1 })
 	c.event(evAddrError)
-	s.f.Lock()
-	for _, i := range s.ids.slots {
-		if i != nil && i.port == s.f.Devices[1].Ports[0] {
-			s.emit(i, evAddrChange, 0, nil, ece{})
-		}
-	}
-	s.f.Unlock()
-	c.event(evAddrChange)
 	v.must(cmd(v, 1, destroyID{Response: respAt, ID: l}, 4))
 	c.exit()
 	v.exit()

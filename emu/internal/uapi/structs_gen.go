@@ -855,7 +855,7 @@ type Mlx5QueryPort struct {
 	RegC0              [2]uint32
 }
 
-// Header leads the ioctl's argument. C: struct ib_uverbs_ioctl_hdr.
+// Header leads the ioctl's argument.
 type Header struct {
 	Length    uint16
 	ObjectID  uint16
@@ -866,7 +866,7 @@ type Header struct {
 	Reserved2 uint32
 }
 
-// Attr is one attribute. C: struct ib_uverbs_attr.
+// Attr is one attribute.
 type Attr struct {
 	AttrID   uint16
 	Len      uint16
