@@ -66,6 +66,7 @@ func BlocksFor(blockLen, mtu int) int {
 // Cut makes the slots of the socket with this number. They keep the blocks.
 func (s *Slots) Cut(index int, list []*blocks.Block, mtu int) {
 	s.Index, s.blocks = index, list
+	s.unread.Reserve(Recvs)
 	stride := Stride(mtu)
 	var slots []slot
 	for _, b := range list {

@@ -22,6 +22,9 @@ func (q *Queue[T]) Last() *T { return &q.list[len(q.list)-1] }
 // At returns the element that Pop would return after i others, as First does.
 func (q *Queue[T]) At(i int) *T { return &q.list[q.head+i] }
 
+// Reserve makes memory for queues of up to n elements: Push allocates none then.
+func (q *Queue[T]) Reserve(n int) { q.list = slices.Grow(q.list, 2*n) }
+
 // Push appends an element. It moves those that are there only if Pop has freed at least as much memory as they take, so
 // that a long queue does not pay for each element.
 func (q *Queue[T]) Push(v T) {
