@@ -32,6 +32,7 @@ func Main(synopsis string, run func(ctx context.Context, out io.Writer) error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends what does not return
 	err := run(ctx, os.Stdout)
 	// Close has waited for the peer's adapter. CloseIdle returns what connections share: emu --strict reports leaks.
 	if err := errors.Join(err, rdma.CloseIdle()); err != nil {

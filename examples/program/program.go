@@ -33,6 +33,7 @@ func Main[O any](command string, parse func([]string) (O, error), run func(*Run,
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends what does not return
 	if err := Do(ctx, os.Stdout, func(r *Run) { run(r, o) }); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)

@@ -106,7 +106,7 @@ func receiveFile(s io.ReadWriter, root *os.Root, out io.Writer) {
 	defer f.Close() // after a failure
 	c, b := next(s, writeFile)
 	var size int64
-	if _, err := binary.Decode(b, binary.NativeEndian, &size); err != nil || size < 0 {
+	if _, err := binary.Decode(b, binary.NativeEndian, &size); err != nil || len(b) != 8 || size < 0 {
 		c.reply(s, errOrder)
 	}
 	n, failed := store(f, s, size)

@@ -79,6 +79,7 @@ func TestReceive(t *testing.T) {
 		{"unknown", say(command{Kind: 9}, nil), errOrder, syscall.EINVAL},
 		{"no file", write, errOrder, syscall.EINVAL},
 		{"two files", open + open, errOrder, syscall.EINVAL},
+		{"two sizes", open + say(command{Kind: writeFile}, append(size(3), 0)) + "abc", errOrder, syscall.EINVAL},
 		{"negative size", open + say(command{Kind: writeFile}, size(-1)), errOrder, syscall.EINVAL},
 		{"no size", open + say(command{Kind: writeFile}, nil), errOrder, syscall.EINVAL},
 		{"too few bytes", open + write + "ab", io.ErrUnexpectedEOF, syscall.EINVAL},
