@@ -23,6 +23,7 @@ import (
 
 // asPerf acts as the rdmaperf that an agent starts: a server stays, a client prints its arguments.
 const asPerf = `case "$*" in
+*" -s 666 "*" -p 0") echo "rdmaperf: no memory" >&2; exit 1 ;;
 *" -p 0") echo "rdmaperf: waiting for a client on TCP port 4711" >&2; exec sleep 600 ;;
 *bad.host) echo "rdmaperf: it is broken" >&2; exit 1 ;;
 *unmet.host) echo "rdmaperf: connect to it: connection refused, $RDMAPERF_TEST_SECRET" >&2; exit 4 ;;
@@ -80,6 +81,12 @@ func TestAgentRunsTests(t *testing.T) {
 	}
 	if p, err := dial(t, port).Server(test, testutil.Patience); err != nil || p != 4711 {
 		t.Errorf("Server: port %d, %v", p, err)
+	}
+	bad := test
+	bad.Size = 666
+	var refused *RefusedError
+	if _, err := dial(t, port).Server(bad, testutil.Patience); !errors.As(err, &refused) || refused.Message != "no memory" {
+		t.Errorf("Server that fails: %v", err)
 	}
 }
 

@@ -10,7 +10,7 @@ func (w *work) connect(res *Result, next func() (pipe, error)) (grown func() *Me
 		}
 		w.pipes = append(w.pipes, p)
 		w.moved.Add(1)
-		if l := p.link(); l != nil {
+		if l := p.link(); l != nil && i == 0 {
 			res.Transport = l.Transport()
 		}
 		if i == 0 && w.Conns > 1 {

@@ -187,10 +187,16 @@ type Figure struct {
 	Of          func(*PairResult) float64
 }
 
+// The keys of the figures, as in the JSON of a pair.
+const (
+	BandwidthKey = "bandwidth_bits_per_second"
+	LatencyKey   = "latency_p50_ns"
+)
+
 // Figures are the two.
 var Figures = [2]Figure{
-	{"bandwidth_bits_per_second", "Bandwidth", "Gb/s", 1e9, -1, func(p *PairResult) float64 { return p.Bits }},
-	{"latency_p50_ns", "Median latency", "us", 1e3, 1, func(p *PairResult) float64 { return p.P50 }},
+	{BandwidthKey, "Bandwidth", "Gb/s", 1e9, -1, func(p *PairResult) float64 { return p.Bits }},
+	{LatencyKey, "Median latency", "us", 1e3, 1, func(p *PairResult) float64 { return p.P50 }},
 }
 
 // figureOf returns the figure of a key.

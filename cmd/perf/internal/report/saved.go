@@ -31,8 +31,8 @@ type savedSize struct {
 
 // Keys of the figures of a pair, as a mesh names them.
 const (
-	bandwidthKey = "bandwidth_bits_per_second"
-	latencyKey   = "latency_p50_ns"
+	bandwidthKey = mesh.BandwidthKey
+	latencyKey   = mesh.LatencyKey
 )
 
 // mostSaved bounds a file. The object of a sweep with histograms has less than 16 MiB, that of all pairs of 1,000 hosts
