@@ -1,24 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"go/format"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
 // The files that are there are what is generated.
 func TestGenerated(t *testing.T) {
-	files, err := generate("../..")
-	if err != nil || len(files) != 2 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for name, want := range files {
-		if got, err := os.ReadFile(filepath.Join("../..", name)); !bytes.Equal(got, want) {
-			t.Errorf("%s is not what go generate ./ibv writes (%v)", name, err)
-		}
+	if err := gotext.Stale("../..", 2, generate); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,8 @@
 package gotext
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -21,6 +23,20 @@ func Main(root string, generate func(root string) (map[string][]byte, error)) {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// Stale returns an error that names the files, of so many, which are not what generate returns.
+func Stale(root string, number int, generate func(root string) (map[string][]byte, error)) error {
+	files, err := generate(root)
+	if len(files) != number {
+		err = errors.Join(err, fmt.Errorf("%d files are generated, want %d", len(files), number))
+	}
+	for name, want := range files {
+		if got, bad := os.ReadFile(filepath.Join(root, name)); bad != nil || !bytes.Equal(got, want) {
+			err = errors.Join(err, fmt.Errorf("%s is stale: run the go generate that it names", name), bad)
+		}
+	}
+	return err
 }
 
 // Experimental begins a paragraph, as a line feed does.

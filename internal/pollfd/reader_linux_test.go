@@ -80,10 +80,11 @@ func TestLater_Bad(t *testing.T) {
 // TestNew_NoDescriptors lacks descriptors: for the duplicate, or for the runtime's poller, which would end the process.
 // What fails leaves nothing open, and the file as it was.
 func TestNew_NoDescriptors(t *testing.T) {
-	_, w, err := os.Pipe()
+	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer r.Close() // at the end, not by the garbage collector in between
 	defer w.Close()
 	fd := int(w.Fd()) // which makes it blocking
 	lowest := func(n int) (free []int) {

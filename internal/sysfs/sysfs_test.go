@@ -1,6 +1,8 @@
 package sysfs
 
 import (
+	"bytes"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -275,6 +277,15 @@ func FuzzParseGID(f *testing.F) {
 	f.Add(strings.Repeat(":", 39))
 	f.Fuzz(func(t *testing.T, s string) {
 		g, err := ParseGID(s)
+		want, is := []byte(nil), len(s) == 39
+		for i := 0; is && i < len(s); i += 5 {
+			b, bad := hex.DecodeString(s[i : i+4])
+			is = bad == nil && (i == 35 || s[i+4] == ':')
+			want = append(want, b...)
+		}
+		if is != (err == nil) || is && !bytes.Equal(g[:], want) {
+			t.Fatalf("%q became %v, %v", s, g, err)
+		}
 		if err != nil {
 			if !g.IsZero() || len(err.Error()) > 500 {
 				t.Fatalf("%q: %v with %q", s, g, err)

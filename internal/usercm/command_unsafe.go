@@ -17,6 +17,9 @@ type message[Q any] struct {
 	body    Q
 }
 
+// The build breaks here if the mirror loses its layout.
+var _ [440]byte = [unsafe.Sizeof(PathResp{})]byte{}
+
 // bytes views a struct of a fixed layout.
 func bytes[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 

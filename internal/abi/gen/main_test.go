@@ -1,29 +1,16 @@
 package main
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
 // TestGenerated fails if structs.txt, testdata/abi or a use of a constant changed, and the files did not.
 func TestGenerated(t *testing.T) {
-	files, err := generate("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) == 0 {
-		t.Error("nothing is generated")
-	}
-	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join("../../..", name))
-		if err != nil {
-			t.Error(err)
-		} else if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what is generated: go generate ./internal/abi", name)
-		}
+	if err := gotext.Stale("../../..", 12, generate); err != nil {
+		t.Error(err)
 	}
 }
 

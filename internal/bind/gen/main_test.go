@@ -2,23 +2,16 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
 // TestGenerated fails if functions.txt changed, and the files did not.
 func TestGenerated(t *testing.T) {
-	const root = "../../.."
-	files, err := generate(root)
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for name, want := range files {
-		if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not what is generated: go generate ./internal/bind (%v)", name, err)
-		}
+	if err := gotext.Stale("../../..", 4, generate); err != nil {
+		t.Error(err)
 	}
 }
 

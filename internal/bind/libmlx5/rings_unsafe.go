@@ -32,11 +32,7 @@ func (l Lib) SwapCQ(cq, buf uintptr, entries, size uint32) error {
 //
 // C: mlx5_query_context (rdma-core v44.0, providers/mlx5/mlx5.c).
 func (l Lib) NoInlineHeaders(ctx uintptr) (bool, error) {
-	const (
-		attr           = 1 << 12 // C: MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX
-		inlineModeNone = 1       // C: MLX5_USER_INLINE_MODE_NONE
-	)
 	resp := new(abi.MLX5IBAllocUcontextResp)
-	err := uverbs.DriverContext(file(ctx), attr, uverbs.Bytes(resp))
-	return err == nil && resp.EthMinInline == inlineModeNone, err
+	err := uverbs.DriverContext(file(ctx), abi.MLX5_IB_ATTR_QUERY_CONTEXT_RESP_UCTX, uverbs.Bytes(resp))
+	return err == nil && resp.EthMinInline == abi.MLX5_USER_INLINE_MODE_NONE, err
 }

@@ -15,8 +15,8 @@ const (
 
 // The sizes of older versions of struct mlx5_ib_alloc_ucontext_req_v2.
 const (
-	getContextV1 = 24 // without libCaps
-	getContextV0 = 16 // without maxCQEVersion
+	getContextV1 = 24 // without LibCaps
+	getContextV0 = 16 // without MaxCQEVersion
 )
 
 // contextInfo has the driver's facts of a context.

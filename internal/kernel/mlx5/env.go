@@ -42,7 +42,7 @@ func cqeSize() (uint32, error) {
 	return 0, syscall.EINVAL
 }
 
-// scatterFlag is scatterToCQE as a flag of createQP.
+// scatterFlag is scatterToCQE as a flag of abi.MLX5IBCreateQP.
 func scatterFlag() uint32 {
 	if scatterToCQE() {
 		return abi.MLX5_QP_FLAG_SCATTER_CQE

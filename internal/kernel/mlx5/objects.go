@@ -111,7 +111,7 @@ type ece struct {
 
 // own are the attributes of a QP that only mlx5 has.
 type own struct {
-	flags   uint32   // of createQP
+	flags   uint32   // of abi.MLX5IBCreateQP
 	ops     uint64   // work requests. C: enum mlx5dv_qp_create_send_ops_flags
 	key     uint64   // of a DCT
 	streams [2]uint8 // of a DCI

@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/control"
 )
 
-// createFlags are the flags of mlx5dv and of createQP.
+// createFlags are the flags of mlx5dv and of abi.MLX5IBCreateQP.
 var createFlags = [...]struct{ dv, own uint32 }{
 	{abi.MLX5DV_QP_CREATE_TUNNEL_OFFLOADS, abi.MLX5_QP_FLAG_TUNNEL_OFFLOADS},
 	{abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC, abi.MLX5_QP_FLAG_TIR_ALLOW_SELF_LB_UC},
