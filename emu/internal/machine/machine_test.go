@@ -222,9 +222,9 @@ func TestFaultHooks(t *testing.T) {
 
 // TestFaultKinds accounts for each kind: the engine carries it out, a command does, or the machine.
 func TestFaultKinds(t *testing.T) {
-	engines := []fault.Kind{fault.RNR, fault.RetryExceeded, fault.RemoteAccess, fault.Flush, fault.BitFlip, fault.QPFatal,
-		fault.MWBind, fault.PageFault, fault.ReceiveOrder, fault.WrongOwner, fault.CQELost, fault.CQEDelayed, fault.CQError,
-		fault.DoorbellLost}
+	engines := []fault.Kind{fault.RNR, fault.RetryExceeded, fault.RemoteAccess, fault.Flush, fault.BitFlip,
+		fault.QPFatal, fault.MWBind, fault.PageFault, fault.ReceiveOrder, fault.WrongOwner, fault.CQELost,
+		fault.CQEDelayed, fault.CQError, fault.DoorbellLost}
 	for k := fault.RNR; k <= fault.DeviceRemoval; k++ {
 		_, spoils := spoiled[k]
 		n := 0

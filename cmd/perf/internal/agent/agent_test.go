@@ -85,7 +85,8 @@ func TestAgentRunsTests(t *testing.T) {
 	bad := test
 	bad.Size = 666
 	var refused *RefusedError
-	if _, err := dial(t, port).Server(bad, testutil.Patience); !errors.As(err, &refused) || refused.Message != "no memory" {
+	_, err = dial(t, port).Server(bad, testutil.Patience)
+	if !errors.As(err, &refused) || refused.Message != "no memory" {
 		t.Errorf("Server that fails: %v", err)
 	}
 }
