@@ -136,9 +136,9 @@ func TestTable_Rows(t *testing.T) {
 	}
 }
 
-// TestThirds: a suite has each test of a long package at one of three commits, and always those that a row of
+// TestShares: a suite has each test of a long package at one of five commits, and always those that a row of
 // docs/support.md names.
-func TestThirds(t *testing.T) {
+func TestShares(t *testing.T) {
 	t.Setenv(testutil.FullEnv, "")
 	r := &runner{root: "../..", tier: "emu"}
 	if err := r.findTests(); err != nil {
@@ -152,15 +152,15 @@ func TestThirds(t *testing.T) {
 	if err := yaml.Unmarshal(shown, &rows); err != nil || len(rows) == 0 {
 		t.Fatal(err)
 	}
-	for dir, always := range table.Thirds {
+	for dir, always := range table.Shares {
 		named := regexp.MustCompile("^(" + always + ")$")
 		if always != "" && !slices.ContainsFunc(r.tests[dir], named.MatchString) {
 			t.Errorf("%s: there is no test %s", dir, always)
 		}
 		ran := make(map[string]int)
-		for turn := range 3 {
+		for turn := range shares {
 			t.Setenv(testutil.TurnEnv, fmt.Sprint(turn))
-			skip := regexp.MustCompile(r.at(suite{Third: 2}, dir).Skip)
+			skip := regexp.MustCompile(r.at(suite{Share: 2}, dir).Skip)
 			for _, name := range r.tests[dir] {
 				if !skip.MatchString(name) {
 					ran[name]++
@@ -170,10 +170,10 @@ func TestThirds(t *testing.T) {
 		for name, n := range ran {
 			want := 1
 			if named.MatchString(name) {
-				want = 3
+				want = shares
 			}
 			if n != want {
-				t.Errorf("%s: %s runs %d times in 3 turns, want %d", dir, name, n, want)
+				t.Errorf("%s: %s runs %d times in %d turns, want %d", dir, name, n, shares, want)
 			}
 			for row, proofs := range rows {
 				for _, p := range proofs {

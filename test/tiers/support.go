@@ -128,8 +128,8 @@ func (p proof) check(results []Result) string {
 func unshown(claims []proof, tiers []string, full bool, results []Result) (wrong []string) {
 	for _, p := range claims {
 		if slices.Contains(tiers, p.tier) && (full || !p.full) {
-			if _, third := table.Thirds[p.pkg]; third && !full {
-				p.least = (p.least + 3) / 4 // a short run has a third of them
+			if _, shared := table.Shares[p.pkg]; shared && !full {
+				p.least = (p.least + shares) / (shares + 1) // a short run has some of them
 			}
 			if w := p.check(results); w != "" {
 				wrong = append(wrong, fmt.Sprintf("%s: `%s` %s", p.row, p.text, w))

@@ -46,8 +46,8 @@ func shown(tier, pkg, test string, s Status) Result {
 	return Result{tier, pkg, test, s, "    a_test.go:1: no device\n"}
 }
 
-// A short run has a third of the tests of some packages, which shows less.
-func TestUnshown_Third(t *testing.T) {
+// A short run has a fifth of the tests of some packages, which shows less.
+func TestUnshown_Share(t *testing.T) {
 	for text, short := range map[string]int{"emu direct rdma TestRXE.* >= 8": 2, "emu direct rdma TestRXE.* >= 3": 1,
 		"emu direct loader TestRXE.* >= 2": 2} {
 		claims := make([]proof, 1)

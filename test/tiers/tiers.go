@@ -108,7 +108,7 @@ type suite struct {
 
 	Before, Checks, Env, Below, Flags, Packages, Dirs, Not, Asked []string
 
-	Turns, Third, Cost int
+	Turns, Share, Cost int
 	Apart              map[string][]string
 	Tests              map[string]string
 
@@ -122,7 +122,7 @@ var tableText []byte
 var table = func() (t struct {
 	Emulated                       suite
 	Tiers                          map[string][]suite
-	Thirds                         map[string]string
+	Shares                         map[string]string
 	Long, Leaking, Second, Debians []string
 	Libraries                      []suite
 }) {
@@ -195,9 +195,9 @@ func (r *runner) at(s suite, dir string) suite {
 		s.Run = s.Tests[dir]
 	}
 	out := slices.Clone(s.Apart[dir])
-	if always, ok := table.Thirds[dir]; ok && s.Third > 0 {
+	if always, ok := table.Shares[dir]; ok && s.Share > 0 {
 		for i, name := range r.tests[dir] {
-			if !testutil.Turn(i+s.Third, 3) && !regexp.MustCompile("^("+always+")$").MatchString(name) {
+			if !testutil.Turn(i+s.Share, shares) && !regexp.MustCompile("^("+always+")$").MatchString(name) {
 				out = append(out, name)
 			}
 		}
