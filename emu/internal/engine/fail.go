@@ -34,7 +34,7 @@ func (rq *requester) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
 	if qp.DC.HasStreams && streamFailed(qp, w, syndrome) {
 		return
 	}
-	if !transportOf(qp.Type).reliable && qp.State != hca.Err {
+	if transportOf(qp.Type).unreliable && qp.State != hca.Err {
 		from := qp.State
 		qp.State = hca.SQE // receives go on
 		rq.states.modified(qp, from, hca.SQE)
@@ -89,7 +89,7 @@ func (rq *requester) badMemory(qp *hca.QP, side int) {
 	rq.batches.begin(qp)
 	switch {
 	case gone && local: // its context is released in a moment
-	case gone && transportOf(qp.Type).reliable:
+	case gone && !transportOf(qp.Type).unreliable:
 		rq.noAnswer(qp, w)
 	case local:
 		rq.failWQE(qp, w, synLocalProt)
