@@ -52,11 +52,7 @@ func (s *Server) queue(fl *file, ev *event) bool {
 		if !w.r.c.alive() {
 			continue
 		}
-		if e := s.deliver(w.r, w.resp); e == 0 {
-			w.r.c.answer(w.r.len, 0)
-		} else {
-			w.r.c.answer(0, e)
-		}
+		w.r.c.answer(w.r.len, s.deliver(w.r, w.resp))
 	}
 	if len(fl.events) > 0 {
 		_ = fl.sig.Put([]byte{0}) // a program that has closed its end is noticed elsewhere
