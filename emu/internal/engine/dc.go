@@ -16,7 +16,7 @@ func (rt *routes) target(qp *hca.QP, w *wqe) *hca.QP {
 	if from == nil {
 		return nil
 	}
-	a := addressOf(w, from)
+	a := addressOf(w.av, from)
 	p := rt.named(from, &a)
 	if p == nil || p.Type != hca.DCT || p.Context.Dead || p.State != hca.RTR ||
 		a.grh && p.Attr.AH.Global && !sameWire(from, p, a.sgid) || !samePartition(qp, p) ||

@@ -4,50 +4,12 @@ package engine
 
 import (
 	"encoding/binary"
-	"net/netip"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
 const avSize = 48 // the segment that says where to
-
-// addressVector is what a UD WQE says of its destination.
-type addressVector struct {
-	qkey, qpn  uint32
-	lid        uint16
-	sl, tclass uint8
-	hop        uint8
-	grh        bool
-	sgid       uint8
-	flow       uint32
-	gid        [16]byte
-}
-
-// addressOf returns where a WQE goes from a port. It completes an IPv4 address: an adapter puts only its last four bytes
-// on the wire, so that a library may leave the prefix out, as MLNX_OFED 4 does.
-func addressOf(w *wqe, from *hca.Port) addressVector {
-	b, g := w.av, binary.BigEndian.Uint32(w.av[28:])
-	a := addressVector{
-		qkey: binary.BigEndian.Uint32(b),
-		qpn:  binary.BigEndian.Uint32(b[8:]) & 0xffffff,
-		sl:   b[12] & 15,
-		lid:  binary.BigEndian.Uint16(b[14:]),
-
-		tclass: b[26],
-		hop:    b[27],
-		grh:    g>>30&1 != 0 || from.Config.LinkLayer == config.Ethernet,
-		sgid:   uint8(g >> 20),
-		flow:   g & 0xfffff,
-		gid:    [16]byte(b[32:48]),
-	}
-	own := from.GID(int(a.sgid))
-	v4 := own != nil && own.Type == config.GIDTypeRoCEv2 && netip.AddrFrom16(own.GID).Is4In6()
-	if v4 && [12]byte(a.gid[:12]) == [12]byte{} {
-		a.gid[10], a.gid[11] = 0xff, 0xff
-	}
-	return a
-}
 
 // datagram executes a WQE of UD. Nobody tells the sender whether it arrived.
 func (dg *datagrams) datagram(qp *hca.QP, w *wqe) verdict {
@@ -60,7 +22,7 @@ func (dg *datagrams) datagram(qp *hca.QP, w *wqe) verdict {
 	case from == nil || w.n > uint64(mtuBytes(from)):
 		return dg.req.failed(qp, w, synLocalLength)
 	}
-	a := addressOf(w, from)
+	a := addressOf(w.av, from)
 	if a.qkey>>31 != 0 {
 		a.qkey = qp.Attr.QKey
 	}
@@ -104,11 +66,6 @@ func (dg *datagrams) multicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVec
 		b.peer, b.srq = nil, nil
 	}
 	return proceed
-}
-
-// linked reports whether two ports are up and of one link layer.
-func linked(from, to *hca.Port) bool {
-	return from.Active && to.Active && from.Config.LinkLayer == to.Config.LinkLayer
 }
 
 func mtuBytes(p *hca.Port) int { return 128 << p.Config.ActiveMTU }
