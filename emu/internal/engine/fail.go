@@ -103,6 +103,17 @@ func (rq *requester) badMemory(qp *hca.QP, side int) {
 	}
 }
 
+// badReceive ends a receive that cannot take a frame or a datagram, and the receive queue with it.
+func (m *messages) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
+	m.comps.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
+	m.recvs.consume(peer, peer.SRQ)
+	m.batches.commit()
+	if peer.Type == hca.WorkQueue {
+		peer.Fatal()
+	}
+	m.states.toErr(peer)
+}
+
 // pageOut follows pages of regions on demand that the program has given back.
 func (rq *requester) pageOut(qp *hca.QP, w *wqe, peer *hca.QP) {
 	out := func(d *hca.Device, key uint32, addr, n uint64) {

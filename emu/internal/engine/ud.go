@@ -90,10 +90,7 @@ func (dg *datagrams) reach(qp, peer *hca.QP, from *hca.Port, w *wqe, a *addressV
 		if b.wqes > 0 {
 			return alone
 		}
-		dg.comps.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
-		dg.recvs.consume(peer, peer.SRQ)
-		dg.batches.commit()
-		dg.states.toErr(peer)
+		dg.badReceive(peer, rcv, syndrome)
 		return proceed
 	}
 	kind, n := uint32(0), w.n
