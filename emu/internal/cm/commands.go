@@ -90,10 +90,8 @@ func plain[T any](least int, run func(*Server, *request, *T) unix.Errno) func(*S
 // execute runs one write() of n bytes at addr, lock held. It answers the caller, at once or later.
 func (s *Server) execute(from caller, fl *file, addr, n uint64) {
 	c := &spoiled{caller: from}
-	if e := s.run(c, fl, addr, n); e == 0 {
-		c.answer(int(n), 0)
-	} else if e != pending {
-		c.answer(0, e)
+	if e := s.run(c, fl, addr, n); e != pending {
+		c.answer(int(n), e)
 	}
 }
 

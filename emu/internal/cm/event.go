@@ -52,11 +52,7 @@ func (s *Server) queue(fl *file, ev *event) bool {
 		if !w.r.c.alive() {
 			continue
 		}
-		if e := s.deliver(w.r, w.resp); e == 0 {
-			w.r.c.answer(w.r.len, 0)
-		} else {
-			w.r.c.answer(0, e)
-		}
+		w.r.c.answer(w.r.len, s.deliver(w.r, w.resp))
 	}
 	if len(fl.events) > 0 {
 		_ = fl.sig.Put([]byte{0}) // a program that has closed its end is noticed elsewhere
@@ -132,31 +128,27 @@ func (s *Server) watch() {
 	}
 }
 
-// extract removes the events that match from the queue, and returns how many.
+// extract removes the events that match from the queue, with their signal, and returns them.
 func (fl *file) extract(match func(*event) bool) (out []*event) {
-	rest := fl.events[:0]
-	for _, ev := range fl.events {
-		if match(ev) {
+	fl.events = slices.DeleteFunc(fl.events, func(ev *event) bool {
+		is := match(ev)
+		if is {
 			out = append(out, ev)
-		} else {
-			rest = append(rest, ev)
 		}
+		return is
+	})
+	if len(out) > 0 {
+		fl.sig.Take(len(out))
 	}
-	clear(fl.events[len(rest):])
-	fl.events = rest
 	return out
 }
 
-// drop forgets the undelivered events that match, and their signal.
+// drop forgets the undelivered events that match.
 func (s *Server) drop(fl *file, match func(*event) bool) {
-	out := fl.extract(match)
-	for _, ev := range out {
+	for _, ev := range fl.extract(match) {
 		if ev.conn != nil {
 			s.destroy(ev.conn)
 		}
-	}
-	if len(out) > 0 {
-		fl.sig.Take(len(out))
 	}
 }
 
@@ -189,9 +181,6 @@ func (s *Server) migrateID(r *request, cmd *migrateID) unix.Errno {
 	reported := i.reported
 	if old != r.fl {
 		evs := old.extract(func(ev *event) bool { return ev.owner == i })
-		if len(evs) > 0 {
-			old.sig.Take(len(evs))
-		}
 		i.moveTo(r.fl)
 		for _, ev := range evs {
 			s.queue(r.fl, ev)

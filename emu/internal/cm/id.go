@@ -14,20 +14,20 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
-// state is how far an id is, as rdma_cm sees it.
+// state is how far an id is, as rdma_cm sees it. C: enum rdma_cm_state, of the kernel's own.
 type state uint8
 
 const (
-	stIdle state = iota
-	stAddrQuery
-	stAddrBound
-	stAddrResolved
-	stRouteResolved
-	stConnect
-	stDisconnect
-	stListen
-	stRemoved
-	stDestroyed
+	stIdle          state = 0
+	stAddrQuery     state = 1
+	stAddrResolved  state = 2
+	stRouteResolved state = 4
+	stConnect       state = 5
+	stDisconnect    state = 6
+	stAddrBound     state = 7
+	stListen        state = 8
+	stRemoved       state = 9
+	stDestroyed     state = 10
 )
 
 // id is a communication identifier. C: struct rdma_cm_id.
@@ -84,12 +84,11 @@ func (s *Server) createID(r *request, cmd *createID) unix.Errno {
 }
 
 func (s *Server) newID(fl *file, ps uint16, typ hca.QPType) *id {
-	i := &id{file: fl, ps: ps, qpType: typ, conn: conn{psn: rand.Uint32N(1 << 24)}}
-	num, ok := s.ids.add(i)
-	if !ok {
+	i := &id{file: fl, ps: ps, qpType: typ, mcs: map[*mcast]struct{}{}, conn: conn{psn: rand.Uint32N(1 << 24)}}
+	var ok bool
+	if i.num, ok = s.ids.add(i); !ok {
 		return nil
 	}
-	i.num = num
 	fl.ids[i] = struct{}{}
 	return i
 }

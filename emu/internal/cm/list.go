@@ -17,10 +17,6 @@ type Info struct {
 	Src, Dst []byte // struct sockaddr_storage, nil for none
 }
 
-// kernelStates are the kernel's numbers of our states.
-var kernelStates = [...]uint8{stIdle: 0, stAddrQuery: 1, stAddrBound: 7, stAddrResolved: 2, stRouteResolved: 4,
-	stConnect: 5, stDisconnect: 6, stListen: 8, stRemoved: 9, stDestroyed: 10}
-
 // Each calls do for all ids, lock held.
 func (s *Server) Each(do func(*Info)) {
 	storage := func(a *address) []byte {
@@ -39,7 +35,7 @@ func (s *Server) Each(do func(*Info)) {
 		if i.port == nil {
 			dst = nil // it stands for the ids that a kernel makes for each device, which have none
 		}
-		do(&Info{Num: i.num, PID: i.file.pid, Port: i.port, Listens: i.state == stListen, State: kernelStates[i.state],
+		do(&Info{Num: i.num, PID: i.file.pid, Port: i.port, Listens: i.state == stListen, State: uint8(i.state),
 			PS: i.ps, QPN: i.param.QPNum, Type: i.qpType, Src: storage(&i.src), Dst: dst})
 	}
 }

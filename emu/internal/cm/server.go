@@ -103,7 +103,7 @@ type caller interface {
 	nonblock() bool
 	// file returns the name of what a descriptor of the caller leads to, or "".
 	file(fd int) string
-	answer(n int, e unix.Errno)
+	answer(n int, e unix.Errno) // n counts without an errno
 }
 
 // spoiled is a caller whose answer may be spoiled.

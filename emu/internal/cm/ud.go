@@ -124,9 +124,6 @@ func (s *Server) join(r *request, i *id, resp, uid uint64, flags uint16, a addre
 		s.mcs.drop(mc.num)
 		return unix.EFAULT
 	}
-	if i.mcs == nil {
-		i.mcs = map[*mcast]struct{}{}
-	}
 	i.mcs[mc] = struct{}{}
 	ev := newEvent(i, evMulticastJoin, 0, uapi.Bytes(&u), ece{})
 	ev.mc, ev.resp.UID, ev.resp.ID = mc, mc.uid, mc.num

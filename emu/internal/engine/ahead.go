@@ -40,7 +40,7 @@ func (sn *sendQueues) readAhead(qp *hca.QP) {
 		from, m, v := size, list[i].qp.Mem, sn.io.riov[:0]
 		for k := i; k < len(list); k++ {
 			if x := &list[k]; x.n > 0 && x.qp.Mem == m {
-				v = sendBlocks(v, &x.qp.SQ, x.from, x.n)
+				v = spansOf(v, &x.qp.SQ, x.from, x.n)
 				x.at = size
 				size += int(x.n) << blockShift
 			}

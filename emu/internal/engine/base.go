@@ -4,8 +4,8 @@ package engine
 
 import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
-// base is what all parts of the engine have: what none of them writes, and what belongs to nobody for longer than a
-// step.
+// base is what all parts of the engine have: what none of them writes but by its methods, and what belongs to nobody
+// for longer than a step.
 type base struct {
 	f      *hca.Fabric
 	c      *Config
@@ -13,17 +13,16 @@ type base struct {
 	strict *checks
 	tr     *tracer
 	turns  *turns
+	ready  *readyList
+	timers *timers
+	routes *routes
+	win    *window
 	b      *batch   // the batch at hand
 	io     *scratch // for one call
 }
 
 // states follows the states of QPs, and breaks QPs.
-type states struct {
-	base
-	ready  *readyList
-	routes *routes
-	win    *window
-}
+type states struct{ base }
 
 // lists are the pieces of memory of the message at hand.
 type lists struct {
@@ -35,7 +34,6 @@ type lists struct {
 // completions writes completions and announces them.
 type completions struct {
 	base
-	timers *timers
 	states *states
 
 	held     []pending // delayed
@@ -54,11 +52,8 @@ type receives struct {
 // sendQueues reads send queues.
 type sendQueues struct {
 	base
-	ready  *readyList
-	routes *routes
 	states *states
 
-	win   *window
 	ahead wqesAhead
 	w     wqe // the WQE at hand
 }
@@ -66,11 +61,9 @@ type sendQueues struct {
 // batcher begins batches, moves what they plan, and undoes them.
 type batcher struct {
 	base
-	ready  *readyList
-	timers *timers
-	lists  *lists
-	comps  *completions
-	recvs  *receives
+	lists *lists
+	comps *completions
+	recvs *receives
 
 	merging bool      // a batch may be left open
 	sigErrs []*hca.QP // to stop because of a wrong signature, when the batch is through
@@ -79,7 +72,6 @@ type batcher struct {
 // messages is what those have that carry messages of any transport.
 type messages struct {
 	base
-	routes  *routes
 	states  *states
 	lists   *lists
 	comps   *completions
@@ -90,8 +82,7 @@ type messages struct {
 // requester sends what WQEs say, and ends them.
 type requester struct {
 	messages
-	timers *timers
-	sends  *sendQueues
+	sends *sendQueues
 
 	restarts int // of a large message, because others changed something
 }
@@ -99,8 +90,7 @@ type requester struct {
 // responder answers requests of connected QPs.
 type responder struct {
 	messages
-	ready *readyList
-	req   *requester
+	req *requester
 }
 
 // datagrams sends those of UD QPs, and receives them.

@@ -166,13 +166,8 @@ func (b *batch) add(src, dst guest.Mem, from, to []piece, off, n uint64) int {
 
 // small reads a payload of up to 64 bytes into b.tiny at once, for a completion that carries it.
 func (b *batch) small(from []piece) bool {
-	k := 0
-	for i := range from {
-		p := &from[i]
-		if b.err = p.read(0, b.tiny[k:k+int(p.n)]); b.err != nil {
-			return false
-		}
-		k += int(p.n)
+	if b.err = gather(from, b.tiny[:]); b.err != nil {
+		return false
 	}
 	if b.flip >= 0 {
 		b.tiny[0] ^= 1

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
@@ -17,28 +16,11 @@ func (rt *routes) target(qp *hca.QP, w *wqe) *hca.QP {
 	if from == nil {
 		return nil
 	}
-	a := parseAV(w.av)
-	a.grh = a.grh || from.Config.LinkLayer == config.Ethernet
-	a.fillPrefix(from)
-	to := rt.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
-	if to == nil || to.Device.Gone || !linked(from, to) || !from.Reaches(to, a.grh) {
-		return nil
-	}
-	p := to.Device.QP(a.qpn)
-	if p == nil || p.Type != hca.DCT || p.Run.Dead || p.Context.Dead || p.State != hca.RTR ||
-		int(p.Attr.Port) != to.Number {
-		return nil
-	}
-	if a.grh && p.Attr.AH.Global { // it answers from its own GID, by the same encapsulation
-		g, h := from.GID(int(a.sgid)), to.GID(int(p.Attr.AH.SGIDIndex))
-		if g == nil || h == nil || g.Type != h.Type || g.VLAN != h.VLAN {
-			return nil
-		}
-	}
-	if !samePKey(from.PKey(int(qp.Attr.PKeyIndex)), to.PKey(int(p.Attr.PKeyIndex))) {
-		return nil
-	}
-	if binary.BigEndian.Uint64(w.av) != p.DC.AccessKey {
+	a := addressOf(w.av, from)
+	p := rt.named(from, &a)
+	if p == nil || p.Type != hca.DCT || p.Context.Dead || p.State != hca.RTR ||
+		a.grh && p.Attr.AH.Global && !sameWire(from, p, a.sgid) || !samePartition(qp, p) ||
+		binary.BigEndian.Uint64(w.av) != p.DC.AccessKey {
 		return nil
 	}
 	return p

@@ -28,9 +28,6 @@ type Engine struct {
 	nextHouse int64     // next look at QPs in ERR
 	cqs       []*hca.CQ // scratch
 
-	ready   *readyList
-	timers  *timers
-	routes  *routes
 	states  *states
 	sends   *sendQueues
 	comps   *completions
@@ -48,20 +45,20 @@ func New(f *hca.Fabric, c Config) *Engine {
 	c.fill()
 	e := &Engine{done: make(chan struct{})}
 	win, io, b := new(window), newScratch(c.Batch), newBatch(c.Batch)
-	e.base = base{f: f, c: &c, hooks: &e.Hooks, tr: &tracer{hooks: &e.Hooks}, turns: &turns{}, b: b, io: io}
+	e.base = base{f: f, c: &c, hooks: &e.Hooks, tr: &tracer{hooks: &e.Hooks}, turns: &turns{}, win: win, b: b, io: io,
+		ready:  &readyList{cond: sync.NewCond(&f.Mutex), qps: make([]*hca.QP, 0, 1024)},
+		timers: &timers{heap: make([]timer, 0, 256)}, routes: &routes{f: f}}
 	e.strict = &checks{f: f, c: &c, io: io, win: win, turns: e.turns}
-	e.ready = &readyList{cond: sync.NewCond(&f.Mutex), qps: make([]*hca.QP, 0, 1024)}
-	e.timers, e.routes = &timers{heap: make([]timer, 0, 256)}, &routes{f: f}
-	e.states = &states{base: e.base, ready: e.ready, routes: e.routes, win: win}
-	e.sends = &sendQueues{base: e.base, ready: e.ready, routes: e.routes, states: e.states, win: win}
-	e.comps = &completions{base: e.base, timers: e.timers, states: e.states,
-		later: make([]pending, 0, cap(b.cqes)), toNotify: make([]*hca.CQ, 0, 64)}
+	e.states = &states{e.base}
+	e.sends = &sendQueues{base: e.base, states: e.states}
+	e.comps = &completions{base: e.base, states: e.states, later: make([]pending, 0, cap(b.cqes)),
+		toNotify: make([]*hca.CQ, 0, 64)}
 	e.recvs = &receives{base: e.base, states: e.states}
 	l := &lists{base: e.base, src: make([]piece, 0, 128), dst: make([]piece, 0, 128)}
-	e.batches = &batcher{base: e.base, ready: e.ready, timers: e.timers, lists: l, comps: e.comps, recvs: e.recvs}
-	m := messages{e.base, e.routes, e.states, l, e.comps, e.recvs, e.batches}
-	e.req = &requester{messages: m, timers: e.timers, sends: e.sends}
-	e.resp = &responder{messages: m, ready: e.ready, req: e.req}
+	e.batches = &batcher{base: e.base, lists: l, comps: e.comps, recvs: e.recvs}
+	m := messages{e.base, e.states, l, e.comps, e.recvs, e.batches}
+	e.req = &requester{messages: m, sends: e.sends}
+	e.resp = &responder{messages: m, req: e.req}
 	e.grams = &datagrams{messages: m, req: e.req}
 	e.wire = &switcher{messages: m, sends: e.sends, req: e.req}
 	return e

@@ -34,7 +34,7 @@ func (rq *requester) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
 	if qp.DC.HasStreams && streamFailed(qp, w, syndrome) {
 		return
 	}
-	if !transportOf(qp.Type).reliable && qp.State != hca.Err {
+	if transportOf(qp.Type).unreliable && qp.State != hca.Err {
 		from := qp.State
 		qp.State = hca.SQE // receives go on
 		rq.states.modified(qp, from, hca.SQE)
@@ -89,7 +89,7 @@ func (rq *requester) badMemory(qp *hca.QP, side int) {
 	rq.batches.begin(qp)
 	switch {
 	case gone && local: // its context is released in a moment
-	case gone && transportOf(qp.Type).reliable:
+	case gone && !transportOf(qp.Type).unreliable:
 		rq.noAnswer(qp, w)
 	case local:
 		rq.failWQE(qp, w, synLocalProt)
@@ -101,6 +101,17 @@ func (rq *requester) badMemory(qp *hca.QP, side int) {
 	default:
 		rq.refuse(qp, w, peer, srq, synRemoteAccess, 0)
 	}
+}
+
+// badReceive ends a receive that cannot take a frame or a datagram, and the receive queue with it.
+func (m *messages) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
+	m.comps.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
+	m.recvs.consume(peer, peer.SRQ)
+	m.batches.commit()
+	if peer.Type == hca.WorkQueue {
+		peer.Fatal()
+	}
+	m.states.toErr(peer)
 }
 
 // pageOut follows pages of regions on demand that the program has given back.

@@ -27,7 +27,7 @@ func (rq *requester) fault(qp *hca.QP, w *wqe) verdict {
 	r.Fault = 0
 	switch f {
 	case fault.RNR:
-		if !transportOf(qp.Type).reliable {
+		if transportOf(qp.Type).unreliable {
 			return proceed
 		}
 		rq.rnr(qp, w, 0)

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
@@ -27,7 +28,7 @@ func (dg *datagrams) header(from *hca.Port, a *addressVector, n uint64) uint32 {
 		src = g.GID
 		if g.Type == config.GIDTypeRoCEv2 {
 			kind = 1
-			if mapped(&src) && mapped(&a.gid) {
+			if netip.AddrFrom16(src).Is4In6() && netip.AddrFrom16(a.gid).Is4In6() {
 				kind = 2
 			}
 		}
@@ -55,9 +56,4 @@ func (dg *datagrams) header(from *hca.Port, a *addressVector, n uint64) uint32 {
 	copy(h[8:], src[:])
 	copy(h[24:], a.gid[:])
 	return kind
-}
-
-// mapped reports whether a GID is an IPv4 address.
-func mapped(g *[16]byte) bool {
-	return g[10] == 0xff && g[11] == 0xff && binary.BigEndian.Uint64(g[:]) == 0 && g[8] == 0 && g[9] == 0
 }

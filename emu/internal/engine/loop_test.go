@@ -96,7 +96,7 @@ func FuzzWQE(f *testing.F) {
 			}
 			_ = w.apply(operand{7})
 			if len(w.av) == 48 {
-				_ = parseAV(w.av)
+				_ = addressOf(w.av, &hca.Port{Config: new(config.Port)})
 			}
 		}
 	})

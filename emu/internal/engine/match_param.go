@@ -81,7 +81,7 @@ func (f *frames) params() []byte {
 	if f.param == nil {
 		p := new(param)
 		f.heads.param(f.out, p)
-		f.param = (*[hca.MatchSize]byte)(p)
+		f.param = p
 	}
 	return f.param[:]
 }
@@ -198,13 +198,16 @@ var Comparable = comparable()
 
 func comparable() []byte {
 	p := new(param)
-	ones := func(at, width int) { p.set(at, width, 1<<width-1) }
+	ones := func(at, width int) {
+		for i := range width {
+			p.flag(at+i, true)
+		}
+	}
 	for _, part := range []int{partOuter, partInner} {
 		for _, f := range [][2]int{{mpSrcMAC, 48}, {mpEtherType, 16}, {mpDstMAC, 48}, {mpVLAN, 16}, {mpProto, 8},
 			{mpTOS, 8}, {mpCVLAN, 1}, {mpSVLAN, 1}, {mpFragment, 1}, {mpVersion, 4}, {mpTCPFlags, 9},
 			{mpTCPPorts, 32}, {mpL3OK, 1}, {mpL4OK, 1}, {mpIPv4SumOK, 1}, {mpL4SumOK, 1}, {mpTTL, 8}, {mpUDPPorts, 32},
-			{mpSrcIP, 63}, {mpSrcIP + 63, 63}, {mpSrcIP + 126, 2}, {mpDstIP, 63}, {mpDstIP + 63, 63},
-			{mpDstIP + 126, 2}} {
+			{mpSrcIP, 128}, {mpDstIP, 128}} {
 			ones(part+f[0], f[1])
 		}
 	}
@@ -214,8 +217,7 @@ func comparable() []byte {
 	}
 	ones(partMisc2+mpMPLS, 32)
 	ones(partMisc2+mpMPLSOverUDP, 32)
-	for _, f := range [][2]int{{mpTCPSeq, 32}, {mpTCPSeq + 32, 32}, {mpTCPAck, 32}, {mpTCPAck + 32, 32},
-		{mpICMPData, 32}, {mpICMPData + 32, 32}, {mpICMPType, 32}} {
+	for _, f := range [][2]int{{mpTCPSeq, 64}, {mpTCPAck, 64}, {mpICMPData, 64}, {mpICMPType, 32}} {
 		ones(partMisc3+f[0], f[1])
 	}
 	return p[:]

@@ -31,8 +31,8 @@ type frames struct {
 	out   []byte // as it goes out
 	in    []byte // as it is received
 	heads headers
-	param *[hca.MatchSize]byte // the fields that matchers compare, nil if not known yet
-	was   []byte               // as it was before a rule changed it
+	param *param // the fields that matchers compare, nil if not known yet
+	was   []byte // as it was before a rule changed it
 }
 
 // ethernet reads the Ethernet segment.
@@ -49,16 +49,10 @@ func (w *wqe) ethernet(b *segments) string {
 		w.eth.insert, w.eth.tag = true, binary.BigEndian.Uint16(s[14:])
 		return ""
 	}
-	if n > 2 { // two bytes of it are in the segment, the rest follows
-		rest := b.next(int(n-2+15) &^ 15)
-		if rest == nil {
-			return RuleWQEFormat
-		}
-		// The segment and what follows are one piece of the WQE.
-		w.eth.header = s[14 : 14+int(n)]
-	} else {
-		w.eth.header = s[14 : 14+n]
+	if n > 2 && b.next(int(n-2+15)&^15) == nil { // two bytes of it are in the segment, the rest follows
+		return RuleWQEFormat
 	}
+	w.eth.header = s[14 : 14+int(n)] // the segment and what follows are one piece of the WQE
 	return ""
 }
 
@@ -84,11 +78,12 @@ func (sw *switcher) frame(qp *hca.QP, w *wqe) verdict {
 		sw.strict.longFrame(qp, w, n, from)
 		return sw.req.done(qp, w, uint64(n))
 	}
-	if !sw.gatherFrame(qp, w) {
+	f := &sw.frames
+	f.buf = append(append(f.buf[:0], w.eth.header...), make([]byte, w.n)...)
+	if sw.b.err = gather(list, f.buf[len(w.eth.header):]); sw.b.err != nil {
 		sw.req.badMemory(qp, badSource)
 		return halt
 	}
-	f := &sw.frames
 	if b := sw.b.flip; b >= 0 && len(f.buf) > 0 {
 		f.buf[len(f.buf)-1] ^= 1
 		sw.b.flip = -1
@@ -100,27 +95,6 @@ func (sw *switcher) frame(qp *hca.QP, w *wqe) verdict {
 		return sw.req.failed(qp, w, synLocalQPOp)
 	}
 	return sw.req.done(qp, w, w.n+uint64(len(w.eth.header)))
-}
-
-// gatherFrame puts the bytes of a WQE in frames.buf.
-func (sw *switcher) gatherFrame(qp *hca.QP, w *wqe) bool {
-	f := &sw.frames
-	f.buf = append(f.buf[:0], w.eth.header...)
-	for i := range sw.lists.src {
-		p := &sw.lists.src[i]
-		at := len(f.buf)
-		f.buf = append(f.buf, make([]byte, p.n)...)
-		switch {
-		case p.inl != nil:
-			copy(f.buf[at:], p.inl)
-		case p.zero || p.n == 0:
-		default:
-			if sw.b.err = qp.Mem.Read(p.va, f.buf[at:]); sw.b.err != nil {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // emit sends one frame, with what the WQE asks for.

@@ -35,9 +35,7 @@ func (rs *responder) read(x *exchange) verdict {
 
 // answered completes a request whose answer carried data; with inCQE that goes from b.tiny into the completion.
 func (rs *responder) answered(x *exchange, inCQE bool) {
-	x.peer.Run.EPSN = (x.peer.Run.EPSN + x.packets) & 0xffffff
-	p := rs.req.finish(x.qp, x.w, x.w.n, x.packets)
-	if p != nil && inCQE {
+	if p := rs.req.acknowledged(x); p != nil && inCQE {
 		p.inline(rs.b.tiny[:x.w.n])
 	}
 }

@@ -13,12 +13,7 @@ func (rs *responder) send(x *exchange) verdict {
 	if v := rs.nextReceive(x); v != proceed {
 		return v
 	}
-	op := uint8(cqeRespSend)
-	switch w.opcode {
-	case opSendImm:
-		op = cqeRespSendImm
-	case opSendInval:
-		op = cqeRespSendInv
+	if w.opcode == opSendInval {
 		if b.wqes > 0 {
 			return alone
 		}
@@ -44,7 +39,7 @@ func (rs *responder) send(x *exchange) verdict {
 	} else if v := rs.req.carry(x.qp, w, x.qp.Mem, x.mem, w.n); v != proceed {
 		return v
 	}
-	rs.received(x, op, inCQE)
+	rs.received(x, sendCompletion(w), inCQE)
 	rs.req.acknowledged(x)
 	return executed
 }

@@ -58,13 +58,7 @@ func (rv *receives) rqFetch(qp *hca.QP, from uint32) bool {
 	if r.RQ == nil {
 		r.RQ = make([]byte, 4+n<<q.Shift)
 	}
-	i := from & (q.Count - 1)
-	first := min(n, q.Count-i)
-	v := append(rv.io.win[:0],
-		guest.IOV{Base: qp.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(first) << q.Shift})
-	if first < n {
-		v = append(v, guest.IOV{Base: q.Base, Len: uint64(n-first) << q.Shift})
-	}
+	v := spansOf(append(rv.io.win[:0], guest.IOV{Base: qp.DB, Len: 4}), q, from, n)
 	r.RQLen = 0
 	if err := qp.Mem.ReadV(r.RQ, v); err != nil {
 		if err == guest.ErrFault {

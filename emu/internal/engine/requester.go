@@ -26,20 +26,15 @@ func (rq *requester) request(x *exchange) verdict {
 		x.peer = rq.routes.peer(qp)
 	}
 	switch {
-	case x.peer != nil && (!x.transport.reliable || x.transport.addressed || x.peer.Run.EPSN == qp.Run.PSN):
+	case x.peer != nil && (x.transport.unreliable || x.transport.addressed || x.peer.Run.EPSN == qp.Run.PSN):
 		return proceed
-	case !x.transport.reliable:
-		return rq.lost(x)
+	case x.transport.unreliable:
+		return rq.done(qp, w, w.n) // lost
 	case rq.b.wqes > 0:
 		return alone
 	}
 	rq.noAnswer(qp, w)
 	return halt
-}
-
-// lost completes a request of an unreliable transport that nobody receives.
-func (rq *requester) lost(x *exchange) verdict {
-	return rq.done(x.qp, x.w, x.w.n)
 }
 
 // done is [requester.finish] where that is all, and the PSN stays.
@@ -48,10 +43,10 @@ func (rq *requester) done(qp *hca.QP, w *wqe, n uint64) verdict {
 	return executed
 }
 
-// acknowledged completes a request without an answer that carries data.
-func (rq *requester) acknowledged(x *exchange) {
+// acknowledged is [requester.finish] for a request that its responder has carried out.
+func (rq *requester) acknowledged(x *exchange) *pending {
 	x.peer.Run.EPSN = (x.peer.Run.EPSN + x.packets) & 0xffffff
-	rq.finish(x.qp, x.w, x.w.n, x.packets)
+	return rq.finish(x.qp, x.w, x.w.n, x.packets)
 }
 
 // finish is the requester's part of a WQE that succeeded: its completion, and on to the next. n is the byte count,

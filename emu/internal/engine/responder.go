@@ -10,13 +10,11 @@ import (
 // respond is the responder's part when a request arrives: whether it may have what it asks for.
 func (rs *responder) respond(x *exchange) verdict {
 	qp, w, peer := x.qp, x.w, x.peer
-	x.srq, x.pd, x.mem, x.cq, x.uidx = peer.SRQ, peer.PD, peer.Mem, peer.RecvCQ, peer.RecvIdx
+	x.srq, x.pd, x.mem = peer.SRQ, peer.PD, peer.Mem
 	if peer.Type == hca.XRCRecv && !x.xrcReceiver() {
 		return rs.refused(x, synRemoteInval, 0)
 	}
-	if x.srq != nil && x.srq.Tags > 0 {
-		x.cq, x.uidx = x.srq.CQ, x.srq.UIdx
-	}
+	x.cq, x.uidx = receiveCQ(peer, x.srq)
 	if !rs.b.join(peer, x.srq) {
 		return alone
 	}
@@ -90,8 +88,8 @@ func (rs *responder) nextReceive(x *exchange) verdict {
 	switch {
 	case x.peer.State == hca.Err || x.peer.Run.Dead: // its queue could not be read
 		return alone
-	case !x.transport.reliable:
-		return rs.req.lost(x)
+	case x.transport.unreliable:
+		return rs.req.done(x.qp, x.w, x.w.n) // lost
 	case rs.b.wqes > 0:
 		return alone
 	}
@@ -135,8 +133,8 @@ func (rs *responder) refused(x *exchange, nak, own uint8) verdict {
 	switch {
 	case rs.b.wqes > 0:
 		return alone
-	case !x.transport.reliable && own == 0:
-		return rs.req.lost(x)
+	case x.transport.unreliable && own == 0:
+		return rs.req.done(x.qp, x.w, x.w.n) // lost
 	}
 	rs.req.refuse(x.qp, x.w, x.peer, x.srq, nak, own)
 	return halt
@@ -155,11 +153,11 @@ func (rq *requester) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak,
 			rq.recvs.consume(peer, srq)
 		}
 	}
-	if transportOf(qp.Type).reliable {
-		rq.failWQE(qp, w, nak)
-	} else {
+	if transportOf(qp.Type).unreliable {
 		rq.finish(qp, w, w.n, 0)
 		rq.batches.commit()
+	} else {
+		rq.failWQE(qp, w, nak)
 	}
 	if peer.Type == hca.DCT { // it serves others
 		return

@@ -2,7 +2,13 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/emu/internal/hca"
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/pureverbs/pureverbs/emu/internal/config"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
 
 // routes finds where requests go.
 type routes struct {
@@ -35,24 +41,83 @@ func (rt *routes) route(qp *hca.QP) *hca.QP {
 	if p.Type != transportOf(qp.Type).responder || p.Attr.DestQPN != qp.Num || int(p.Attr.Port) != to.Number {
 		return nil
 	}
-	// The responder accepts packets from where it is connected to, by the same encapsulation.
+	// The responder accepts packets from where it is connected to.
 	if back := rt.destination(&p.Attr.AH); back != from {
 		return nil
 	}
-	if qp.Attr.AH.Global && p.Attr.AH.Global {
-		a, b := from.GID(int(qp.Attr.AH.SGIDIndex)), to.GID(int(p.Attr.AH.SGIDIndex))
-		if a == nil || b == nil || a.Type != b.Type || a.VLAN != b.VLAN {
-			return nil
-		}
-	}
-	if !samePKey(from.PKey(int(qp.Attr.PKeyIndex)), to.PKey(int(p.Attr.PKeyIndex))) {
+	if qp.Attr.AH.Global && p.Attr.AH.Global && !sameWire(from, p, qp.Attr.AH.SGIDIndex) || !samePartition(qp, p) {
 		return nil
 	}
 	return p
 }
 
-// samePKey reports whether two P_Keys are of one partition, and one of them is a full member.
-func samePKey(a, b uint16) bool { return a&0x7fff == b&0x7fff && (a|b)&0x8000 != 0 }
+// addressVector is what a WQE of UD or of a DCI says of its destination.
+type addressVector struct {
+	qkey, qpn  uint32
+	lid        uint16
+	sl, tclass uint8
+	hop        uint8
+	grh        bool
+	sgid       uint8
+	flow       uint32
+	gid        [16]byte
+}
+
+// addressOf reads where a request goes from a port. It completes an IPv4 address: an adapter puts only its last four
+// bytes on the wire, so that a library may leave the prefix out, as MLNX_OFED 4 does.
+func addressOf(b []byte, from *hca.Port) addressVector {
+	g := binary.BigEndian.Uint32(b[28:])
+	a := addressVector{
+		qkey: binary.BigEndian.Uint32(b),
+		qpn:  binary.BigEndian.Uint32(b[8:]) & 0xffffff,
+		sl:   b[12] & 15,
+		lid:  binary.BigEndian.Uint16(b[14:]),
+
+		tclass: b[26],
+		hop:    b[27],
+		grh:    g>>30&1 != 0 || from.Config.LinkLayer == config.Ethernet,
+		sgid:   uint8(g >> 20),
+		flow:   g & 0xfffff,
+		gid:    [16]byte(b[32:48]),
+	}
+	own := from.GID(int(a.sgid))
+	v4 := own != nil && own.Type == config.GIDTypeRoCEv2 && netip.AddrFrom16(own.GID).Is4In6()
+	if v4 && [12]byte(a.gid[:12]) == [12]byte{} {
+		a.gid[10], a.gid[11] = 0xff, 0xff
+	}
+	return a
+}
+
+// named returns the QP that an address names, or nil if packets from a port do not get there.
+func (rt *routes) named(from *hca.Port, a *addressVector) *hca.QP {
+	to := rt.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
+	if to == nil || to.Device.Gone || !linked(from, to) || !from.Reaches(to, a.grh) {
+		return nil
+	}
+	p := to.Device.QP(a.qpn)
+	if p == nil || p.Run.Dead || int(p.Attr.Port) != to.Number {
+		return nil
+	}
+	return p
+}
+
+// linked reports whether two ports are up and of one link layer.
+func linked(from, to *hca.Port) bool {
+	return from.Active && to.Active && from.Config.LinkLayer == to.Config.LinkLayer
+}
+
+// sameWire reports whether p answers from its own GID by the encapsulation of entry sgid of a port's table.
+func sameWire(from *hca.Port, p *hca.QP, sgid uint8) bool {
+	a, b := from.GID(int(sgid)), p.Port().GID(int(p.Attr.AH.SGIDIndex))
+	return a != nil && b != nil && a.Type == b.Type && a.VLAN == b.VLAN
+}
+
+// samePartition reports whether the P_Keys of two QPs, which have ports, are of one partition, and one of them a full
+// member.
+func samePartition(p, o *hca.QP) bool {
+	a, b := p.Port().PKey(int(p.Attr.PKeyIndex)), o.Port().PKey(int(o.Attr.PKeyIndex))
+	return a&0x7fff == b&0x7fff && (a|b)&0x8000 != 0
+}
 
 // destination returns the port that an address leads to: by LID if it has one, else by GID.
 func (rt *routes) destination(a *hca.AHAttr) *hca.Port {

@@ -27,45 +27,33 @@ func (sw *switcher) spread(r *hca.RSS) (q *hca.QP, hash uint32, kind uint8) {
 // hashed appends the fields of a frame that are hashed, in the order of the headers, and tells which they are. A frame
 // that lacks one kind of them has none.
 func (h *headers) hashed(b []byte, fields uint64) ([]byte, uint8) {
-	l := &h.outer
 	kind := uint8(0)
-	address := func(src, dst uint64, ip []byte, n int, is uint8) bool {
-		if fields&(src|dst) == 0 {
-			return true
+	for _, x := range [...]struct {
+		src, dst uint64
+		spec     uint32
+		from, to int // where they are in the fields of the header: a rule's filter has the destination port first
+		n        int
+		is       uint8
+	}{
+		{hca.HashSrcIPv4, hca.HashDstIPv4, hca.SpecIPv4, 0, 4, 4, hashedIPv4},
+		{hca.HashSrcIPv6, hca.HashDstIPv6, hca.SpecIPv6, 0, 16, 16, hashedIPv6},
+		{hca.HashSrcPortTCP, hca.HashDstPortTCP, hca.SpecTCP, 2, 0, 2, hashedTCP},
+		{hca.HashSrcPortUDP, hca.HashDstPortUDP, hca.SpecUDP, 2, 0, 2, hashedUDP},
+	} {
+		if fields&(x.src|x.dst) == 0 {
+			continue
 		}
-		if ip == nil {
-			return false
+		header := h.fields(x.spec)
+		if header == nil {
+			return nil, 0
 		}
-		if fields&src != 0 {
-			b = append(b, ip[:n]...)
+		if fields&x.src != 0 {
+			b = append(b, header[x.from:][:x.n]...)
 		}
-		if fields&dst != 0 {
-			b = append(b, ip[n:2*n]...)
+		if fields&x.dst != 0 {
+			b = append(b, header[x.to:][:x.n]...)
 		}
-		kind |= is
-		return true
-	}
-	port := func(src, dst uint64, proto, is uint8) bool {
-		if fields&(src|dst) == 0 {
-			return true
-		}
-		if l.proto != proto || l.ports == nil {
-			return false
-		}
-		if fields&src != 0 {
-			b = append(b, l.ports[2:4]...) // a rule's filter has the destination first
-		}
-		if fields&dst != 0 {
-			b = append(b, l.ports[:2]...)
-		}
-		kind |= is
-		return true
-	}
-	if !address(hca.HashSrcIPv4, hca.HashDstIPv4, l.ipv4, 4, hashedIPv4) ||
-		!address(hca.HashSrcIPv6, hca.HashDstIPv6, l.ipv6, 16, hashedIPv6) ||
-		!port(hca.HashSrcPortTCP, hca.HashDstPortTCP, protoTCP, hashedTCP) ||
-		!port(hca.HashSrcPortUDP, hca.HashDstPortUDP, protoUDP, hashedUDP) {
-		return nil, 0
+		kind |= x.is
 	}
 	return b, kind
 }

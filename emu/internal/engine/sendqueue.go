@@ -12,13 +12,13 @@ import (
 
 const speculate = 24 // blocks read together with the doorbell record
 
-// sendBlocks appends where n blocks of a send queue are from block at on, around its end.
-func sendBlocks(v []guest.IOV, q *hca.Ring, at, n uint32) []guest.IOV {
+// spansOf appends where n entries of a queue are from entry at on, around its end.
+func spansOf(v []guest.IOV, q *hca.Ring, at, n uint32) []guest.IOV {
 	i := at & (q.Count - 1)
 	first := min(n, q.Count-i)
-	v = append(v, guest.IOV{Base: q.Base + uint64(i)<<blockShift, Len: uint64(first) << blockShift})
+	v = append(v, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(first) << q.Shift})
 	if first < n {
-		v = append(v, guest.IOV{Base: q.Base, Len: uint64(n-first) << blockShift})
+		v = append(v, guest.IOV{Base: q.Base, Len: uint64(n-first) << q.Shift})
 	}
 	return v
 }
@@ -38,7 +38,7 @@ func (sn *sendQueues) fetch(qp *hca.QP, at uint32) bool {
 		v = append(v, guest.IOV{Base: qp.DB + 4, Len: 4})
 		b = sn.io.look[:4+len(b)]
 	}
-	v = sendBlocks(v, &qp.SQ, at, n)
+	v = spansOf(v, &qp.SQ, at, n)
 	w.qp, w.from, w.n = qp, at, 0
 	if err := qp.Mem.ReadV(b, v); err != nil {
 		r.Look = false

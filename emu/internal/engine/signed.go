@@ -83,25 +83,21 @@ func (rq *requester) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
 	}
 	var data []byte
 	for i := range rq.lists.src {
-		p := &rq.lists.src[i]
-		if s := p.sig; s != nil {
-			in, err := gather(s.at)
-			if b.err = err; err != nil {
-				rq.badMemory(qp, badSource)
-				return halt
-			}
-			sig := s.key.Sig
-			out, bad := translate(sig, &sig.Memory, &sig.Wire, in)
-			rq.tellSigError(at[0], s.key, bad, domainMemory)
-			data = append(data, out[:min(p.n, uint64(len(out)))]...)
-			continue
+		p, from := &rq.lists.src[i], rq.lists.src[i:i+1]
+		if p.sig != nil {
+			from = p.sig.at
 		}
-		d, err := gather(rq.lists.src[i : i+1])
-		if b.err = err; err != nil {
+		in := make([]byte, length(from))
+		if b.err = gather(from, in); b.err != nil {
 			rq.badMemory(qp, badSource)
 			return halt
 		}
-		data = append(data, d...)
+		if s := p.sig; s != nil {
+			out, bad := translate(s.key.Sig, &s.key.Sig.Memory, &s.key.Sig.Wire, in)
+			rq.tellSigError(at[0], s.key, bad, domainMemory)
+			in = out[:min(p.n, uint64(len(out)))]
+		}
+		data = append(data, in...)
 	}
 	for i := range rq.lists.dst {
 		p := &rq.lists.dst[i]
@@ -122,17 +118,12 @@ func (rq *requester) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
 	return proceed
 }
 
-// gather reads pieces.
-func gather(list []piece) (data []byte, err error) {
+// length returns how many bytes pieces are.
+func length(list []piece) (n uint64) {
 	for i := range list {
-		p := &list[i]
-		d := make([]byte, p.n)
-		if err = p.read(0, d); err != nil {
-			return nil, err
-		}
-		data = append(data, d...)
+		n += list[i].n
 	}
-	return data, nil
+	return n
 }
 
 // scatter writes to pieces.

@@ -203,17 +203,6 @@ func (sw *switcher) fill(qp, peer *hca.QP, in []byte) {
 	}
 }
 
-// badReceive ends a receive that cannot take a frame, and the receive queue with it.
-func (sw *switcher) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
-	sw.comps.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
-	sw.recvs.consume(peer, nil)
-	sw.batches.commit()
-	if peer.Type == hca.WorkQueue {
-		peer.Fatal()
-	}
-	sw.states.toErr(peer)
-}
-
 // frameFor makes frames.in what a QP wants of the frame, and returns it, with the tag that was stripped.
 func (sw *switcher) frameFor(peer *hca.QP) (in []byte, tci uint16, stripped bool) {
 	f := &sw.frames

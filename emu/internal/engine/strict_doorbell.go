@@ -90,7 +90,7 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 		// Executed before its doorbell was seen, as the record said so: it may be overwritten at this moment.
 		from := t[(idx&(qp.SQ.Count-1))<<blockShift:]
 		copy(ring[copy(ring[:n<<blockShift], from):n<<blockShift], t)
-	} else if qp.Mem.ReadV(ring[:n<<blockShift], sendBlocks(s.io.win[:0], &qp.SQ, idx, n)) != nil {
+	} else if qp.Mem.ReadV(ring[:n<<blockShift], spansOf(s.io.win[:0], &qp.SQ, idx, n)) != nil {
 		return
 	}
 	if !bytes.Equal(ring[:8], first[:]) {

@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"time"
 
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
@@ -51,14 +52,9 @@ func (s *checks) compareMapping(k *hca.MKey) {
 			break
 		}
 		at = m.End
-		b = append(b, m.Dev...)
-		for _, v := range [...]uint64{m.Inode, m.Offset - m.Start} {
-			for i := range 8 {
-				b = append(b, byte(v>>(8*i)))
-			}
-			if m.Inode == 0 {
-				break
-			}
+		b = binary.LittleEndian.AppendUint64(append(b, m.Dev...), m.Inode)
+		if m.Inode != 0 {
+			b = binary.LittleEndian.AppendUint64(b, m.Offset-m.Start)
 		}
 	}
 	if at-k.Addr < k.Len {

@@ -53,7 +53,7 @@ func (s *checks) unchanged(qp *hca.QP, tail uint32) {
 	from := tail - w.from
 	n := min(r.Tail-tail, w.n-from)
 	now := s.io.look[:n<<blockShift]
-	if qp.Mem.ReadV(now, sendBlocks(s.io.win[:0], &qp.SQ, tail, n)) != nil {
+	if qp.Mem.ReadV(now, spansOf(s.io.win[:0], &qp.SQ, tail, n)) != nil {
 		return
 	}
 	was := w.buf[from<<blockShift:][:len(now)]

@@ -42,19 +42,6 @@ func (p *pending) tmCQE(op uint8, index uint16, head []byte) *pending {
 	return p
 }
 
-// peek reads the beginning of src. It reports whether all of it is there.
-func (ls *lists) peek(b []byte) bool {
-	for i := range ls.src {
-		p := &ls.src[i]
-		n := min(int(p.n), len(b))
-		if ls.b.err = p.read(0, b[:n]); ls.b.err != nil {
-			return false
-		}
-		b = b[n:]
-	}
-	return true
-}
-
 // skip leaves out the beginning of src.
 func (ls *lists) skip(n uint64) {
 	for i := range ls.src {
@@ -74,7 +61,7 @@ func (rs *responder) tagged(x *exchange) verdict {
 		return alone
 	}
 	var head [tmhSize + rvhSize]byte
-	if !rs.lists.peek(head[:min(w.n, uint64(len(head)))]) {
+	if b.err = gather(rs.lists.src, head[:min(w.n, uint64(len(head)))]); b.err != nil {
 		rs.req.badMemory(x.qp, badSource)
 		return halt
 	}

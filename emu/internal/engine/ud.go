@@ -4,53 +4,12 @@ package engine
 
 import (
 	"encoding/binary"
-	"net/netip"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 )
 
 const avSize = 48 // the segment that says where to
-
-// addressVector is what a UD WQE says of its destination.
-type addressVector struct {
-	qkey, qpn  uint32
-	lid        uint16
-	sl, tclass uint8
-	hop        uint8
-	grh        bool
-	sgid       uint8
-	flow       uint32
-	gid        [16]byte
-}
-
-func parseAV(b []byte) (a addressVector) {
-	g := binary.BigEndian.Uint32(b[28:])
-	a = addressVector{
-		qkey: binary.BigEndian.Uint32(b),
-		qpn:  binary.BigEndian.Uint32(b[8:]) & 0xffffff,
-		sl:   b[12] & 15,
-		lid:  binary.BigEndian.Uint16(b[14:]),
-
-		tclass: b[26],
-		hop:    b[27],
-		grh:    g>>30&1 != 0,
-		sgid:   uint8(g >> 20),
-		flow:   g & 0xfffff,
-	}
-	copy(a.gid[:], b[32:48])
-	return a
-}
-
-// fillPrefix completes an IPv4 address. An adapter puts only its last four bytes on the wire, so that a library may
-// leave the prefix out: MLNX_OFED 4 does.
-func (a *addressVector) fillPrefix(from *hca.Port) {
-	g := from.GID(int(a.sgid))
-	v4 := g != nil && g.Type == config.GIDTypeRoCEv2 && netip.AddrFrom16(g.GID).Is4In6()
-	if v4 && [12]byte(a.gid[:12]) == [12]byte{} {
-		a.gid[10], a.gid[11] = 0xff, 0xff
-	}
-}
 
 // datagram executes a WQE of UD. Nobody tells the sender whether it arrived.
 func (dg *datagrams) datagram(qp *hca.QP, w *wqe) verdict {
@@ -63,34 +22,20 @@ func (dg *datagrams) datagram(qp *hca.QP, w *wqe) verdict {
 	case from == nil || w.n > uint64(mtuBytes(from)):
 		return dg.req.failed(qp, w, synLocalLength)
 	}
-	a := parseAV(w.av)
+	a := addressOf(w.av, from)
 	if a.qkey>>31 != 0 {
 		a.qkey = qp.Attr.QKey
 	}
-	a.grh = a.grh || from.Config.LinkLayer == config.Ethernet
-	a.fillPrefix(from)
-	var v verdict
+	v := proceed
 	if a.grh && hca.Multicast(&a.gid) {
 		v = dg.multicast(qp, from, w, &a)
-	} else {
-		v = dg.unicast(qp, from, w, &a)
+	} else if peer := dg.routes.named(from, &a); peer != nil {
+		v = dg.reach(qp, peer, from, w, &a)
 	}
 	if v != proceed {
 		return v
 	}
 	return dg.req.done(qp, w, w.n)
-}
-
-func (dg *datagrams) unicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {
-	to := dg.routes.destination(&hca.AHAttr{DLID: a.lid, DGID: a.gid, Global: a.grh})
-	if to == nil || to.Device.Gone || !linked(from, to) || !from.Reaches(to, a.grh) {
-		return proceed
-	}
-	peer := to.Device.QP(a.qpn)
-	if peer == nil || peer.Run.Dead || int(peer.Attr.Port) != to.Number {
-		return proceed
-	}
-	return dg.reach(qp, peer, from, to, w, a)
 }
 
 // multicast sends a datagram to each member of a group, in a batch of its own.
@@ -113,7 +58,7 @@ func (dg *datagrams) multicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVec
 		if to == nil || !linked(from, to) {
 			continue
 		}
-		dg.reach(qp, peer, from, to, w, a)
+		dg.reach(qp, peer, from, w, a)
 		if side := dg.batches.commit(); side == badSource {
 			dg.req.badMemory(qp, side)
 			return halt
@@ -123,20 +68,15 @@ func (dg *datagrams) multicast(qp *hca.QP, from *hca.Port, w *wqe, a *addressVec
 	return proceed
 }
 
-// linked reports whether two ports are up and of one link layer.
-func linked(from, to *hca.Port) bool {
-	return from.Active && to.Active && from.Config.LinkLayer == to.Config.LinkLayer
-}
-
 func mtuBytes(p *hca.Port) int { return 128 << p.Config.ActiveMTU }
 
 // reach puts a datagram in a receive of peer, if peer accepts it.
-func (dg *datagrams) reach(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressVector) verdict {
+func (dg *datagrams) reach(qp, peer *hca.QP, from *hca.Port, w *wqe, a *addressVector) verdict {
 	b := dg.b
 	if peer.Type != hca.UD || peer.State < hca.RTR || peer.State == hca.Err || peer.Context.Dead {
 		return proceed
 	}
-	if peer.Attr.QKey != a.qkey || !samePKey(from.PKey(int(qp.Attr.PKeyIndex)), to.PKey(int(peer.Attr.PKeyIndex))) {
+	if peer.Attr.QKey != a.qkey || !samePartition(qp, peer) {
 		return proceed
 	}
 	if !b.join(peer, peer.SRQ) {
@@ -150,10 +90,7 @@ func (dg *datagrams) reach(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addr
 		if b.wqes > 0 {
 			return alone
 		}
-		dg.comps.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
-		dg.recvs.consume(peer, peer.SRQ)
-		dg.batches.commit()
-		dg.states.toErr(peer)
+		dg.badReceive(peer, rcv, syndrome)
 		return proceed
 	}
 	kind, n := uint32(0), w.n

@@ -49,6 +49,19 @@ func (p *piece) read(off uint64, b []byte) error {
 	return nil
 }
 
+// gather fills b with the first bytes of a list of pieces.
+func gather(list []piece, b []byte) error {
+	for i := range list {
+		p := &list[i]
+		n := min(p.n, uint64(len(b)))
+		if err := p.read(0, b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
 type sge struct {
 	addr uint64
 	n    uint32

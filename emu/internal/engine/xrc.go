@@ -6,7 +6,7 @@ import "github.com/pureverbs/pureverbs/emu/internal/hca"
 
 const xrcSize = 16 // the segment that names the SRQ
 
-// xrcReceiver finds the SRQ that a request names, which is where its receives, PD, memory and CQ come from. It reports
+// xrcReceiver finds the SRQ that a request names, which is where its receives, PD and memory come from. It reports
 // whether the responder's domain has it.
 func (x *exchange) xrcReceiver() bool {
 	domain := x.peer.XRCD()
@@ -15,7 +15,7 @@ func (x *exchange) xrcReceiver() bool {
 		x.srq = nil
 		return false
 	}
-	x.srq, x.pd, x.mem, x.cq, x.uidx = srq, srq.PD, srq.Mem, srq.CQ, srq.UIdx
+	x.srq, x.pd, x.mem = srq, srq.PD, srq.Mem
 	return true
 }
 

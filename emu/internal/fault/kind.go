@@ -2,7 +2,11 @@
 
 package fault
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/pureverbs/pureverbs/emu/internal/config"
+)
 
 // Kind says what goes wrong.
 type Kind uint8
@@ -47,14 +51,10 @@ const (
 	points
 )
 
-var pointNames = [points]string{"work request", "completion", "doorbell", "command"}
+var pointNames = map[Point]string{AtWQE: "work request", AtCQE: "completion", AtDoorbell: "doorbell",
+	AtCommand: "command"}
 
-func (p Point) String() string {
-	if p < points {
-		return pointNames[p]
-	}
-	return "Point(" + strconv.Itoa(int(p)) + ")"
-}
+func (p Point) String() string { return config.Name("Point", pointNames, p) }
 
 // Info describes a kind, for help and the manual.
 type Info struct {

@@ -2,7 +2,10 @@
 
 package fault
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Set is the active faults. It is not safe for concurrent use: the fabric's lock guards it.
 type Set struct {
@@ -43,17 +46,13 @@ func (s *Set) Add(text string) (*Spec, error) {
 
 // Clear removes the fault of that id, or all if it is 0. It returns how many there were.
 func (s *Set) Clear(id int) (n int) {
-	old := s.all
-	s.all, s.by = nil, [points][]*Spec{}
-	for _, f := range old {
-		if id == 0 || f.ID == id {
-			n++
-			continue
-		}
-		s.all = append(s.all, f)
-		s.by[f.At] = append(s.by[f.At], f)
+	is := func(f *Spec) bool { return id == 0 || f.ID == id }
+	for p := range s.by {
+		s.by[p] = slices.DeleteFunc(s.by[p], is)
 	}
-	return n
+	n = len(s.all)
+	s.all = slices.DeleteFunc(s.all, is)
+	return n - len(s.all)
 }
 
 // List returns the active faults in the order of their activation.

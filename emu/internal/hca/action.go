@@ -70,9 +70,7 @@ func CreateHeaderAction(c *Context, t Table, list []HeaderChange, known func(uin
 			return nil, unix.EINVAL
 		}
 	}
-	a := &FrameAction{Held: c.held(rankOfRule, "flow action"), Table: t, Header: list}
-	c.add(a)
-	return a, 0
+	return added(c, &FrameAction{Held: c.held(rankOfRule, "flow action"), Table: t, Header: list})
 }
 
 // CreateReformatAction makes an action about tunnels.
@@ -92,7 +90,5 @@ func CreateReformatAction(c *Context, t Table, way Reformat, data []byte) (*Fram
 	case way == L3FromTunnel && n != 14 && n != 18, n < 14, n > 128:
 		return nil, unix.EINVAL
 	}
-	a := &FrameAction{Held: c.held(rankOfRule, "flow action"), Table: t, Reformat: way, Data: data}
-	c.add(a)
-	return a, 0
+	return added(c, &FrameAction{Held: c.held(rankOfRule, "flow action"), Table: t, Reformat: way, Data: data})
 }

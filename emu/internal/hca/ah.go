@@ -46,8 +46,7 @@ func CreateAH(c *Context, pd uint32, attr *AHAttr) (*AH, unix.Errno) {
 	ah := &AH{Held: c.held(rankOfRule, "AH"), Attr: a}
 	ah.Use(p)
 	ah.life.end = func() { all.live-- }
-	c.add(ah)
-	return ah, 0
+	return added(c, ah)
 }
 
 // checkAH checks an address as the kernel does. C: rdma_check_ah_attr, rdma_fill_sgid_attr.

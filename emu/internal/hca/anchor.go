@@ -21,7 +21,5 @@ func CreateAnchor(c *Context, t Table, priority uint16) (*Anchor, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	const firstTable = 0x100
-	a := &Anchor{Held: c.held(rankOfRule, "steering anchor"), ID: firstTable + uint32(t)<<8 + uint32(priority)}
-	c.add(a)
-	return a, 0
+	return added(c, &Anchor{c.held(rankOfRule, "steering anchor"), firstTable + uint32(t)<<8 + uint32(priority)})
 }

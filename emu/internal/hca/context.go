@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 )
 
@@ -55,6 +57,12 @@ func (c *Context) add(o Object) {
 			return
 		}
 	}
+}
+
+// added is the end of making an object that cannot fail any more.
+func added[T Object](c *Context, o T) (T, unix.Errno) {
+	c.add(o)
+	return o, 0
 }
 
 // Handles returns the handles of all objects, in order.

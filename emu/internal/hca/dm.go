@@ -84,8 +84,7 @@ func AllocDM(c *Context, length uint64, logAlign uint32) (*DM, unix.Errno) {
 	}
 	pages.mark(page, n, true)
 	use.bytes += size
-	c.add(m)
-	return m, 0
+	return added(c, m)
 }
 
 // MapsDM reports whether a program may map n pages of its file from page on: whole device memory, and nothing else.

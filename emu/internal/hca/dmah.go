@@ -9,7 +9,5 @@ type DMAHandle struct{ Held }
 
 // AllocDMAH makes a handle.
 func AllocDMAH(c *Context) (*DMAHandle, unix.Errno) {
-	h := &DMAHandle{c.held(rankMemory, "DMA handle")}
-	c.add(h)
-	return h, 0
+	return added(c, &DMAHandle{c.held(rankMemory, "DMA handle")})
 }

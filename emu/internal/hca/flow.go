@@ -141,10 +141,7 @@ func (t *flows) settle(f *Flow) unix.Errno {
 
 // insert puts a rule where its priority has it.
 func (t *flows) insert(f *Flow) {
-	at := slices.IndexFunc(t.list, func(o *Flow) bool { return o.priority > f.priority })
-	if at < 0 {
-		at = len(t.list)
-	}
+	at, _ := slices.BinarySearchFunc(t.list, f.priority+1, func(o *Flow, p int) int { return o.priority - p })
 	t.list = slices.Insert(t.list, at, f)
 }
 

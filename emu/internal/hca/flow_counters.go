@@ -28,9 +28,7 @@ type FlowCounters struct {
 
 // CreateCounters makes counters that nothing is bound to.
 func CreateCounters(c *Context) (*FlowCounters, unix.Errno) {
-	o := &FlowCounters{Held: c.held(rankOfRule, "counters object")}
-	c.add(o)
-	return o, 0
+	return added(c, &FlowCounters{Held: c.held(rankOfRule, "counters object")})
 }
 
 // bind takes the points that the first rule brings.

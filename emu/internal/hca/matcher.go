@@ -27,9 +27,7 @@ func CreateMatcher(c *Context, i *MatcherInit) (*Matcher, unix.Errno) {
 	if i.Table > lastTable || i.Table == TableFDB {
 		return nil, unix.EINVAL
 	}
-	m := &Matcher{c.held(rankOfRule, "flow matcher"), *i}
-	c.add(m)
-	return m, 0
+	return added(c, &Matcher{c.held(rankOfRule, "flow matcher"), *i})
 }
 
 // check reports whether the device can compare a value.

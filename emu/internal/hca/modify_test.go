@@ -4,7 +4,6 @@ package hca
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -108,7 +107,14 @@ type kernel struct {
 
 func readKernel() kernel {
 	k := kernel{map[arrow]masks{}, map[arrow]bool{}}
-	state := func(s string) QPState { return QPState(slices.Index(stateNames[:], s)) }
+	state := func(s string) QPState {
+		for state, name := range stateNames {
+			if name == s {
+				return state
+			}
+		}
+		return Err + 1
+	}
 	for line := range strings.Lines(strings.TrimSpace(diagram)) {
 		part := strings.Split(line, "|")
 		w := strings.Fields(part[0])

@@ -43,8 +43,7 @@ func AllocMW(c *Context, pd uint32, typ uint8) (*MKey, unix.Errno) {
 	k.Use(p)
 	k.life.end = k.deallocate
 	d.keys().liveMWs++
-	c.add(k)
-	return k, 0
+	return added(c, k)
 }
 
 // deallocate gives back what a window has, bound or not.

@@ -79,8 +79,7 @@ func AllocPace(c *Context, limit []byte, dedicated bool) (*Pace, unix.Errno) {
 	}
 	p := &Pace{c.held(rankPlain, "pace"), e}
 	p.life.end = func() { all.drop(e) }
-	c.add(p)
-	return p, 0
+	return added(c, p)
 }
 
 // Index is the number that queues name.

@@ -26,8 +26,7 @@ func AllocPD(c *Context) (*PD, unix.Errno) {
 	all.made++
 	all.live++
 	pd.life.end = func() { all.live-- }
-	c.add(pd)
-	return pd, 0
+	return added(c, pd)
 }
 
 // pdNumbered returns the context's protection domain with a number, or nil.

@@ -203,8 +203,7 @@ func OpenQP(c *Context, xrcd, qpn uint32) (*OpenedQP, unix.Errno) {
 		}
 	}
 	qp.uses.opens++
-	c.add(o)
-	return o, 0
+	return added(c, o)
 }
 
 // AnyQP is what a handle of a QP stands for: the QP, or one that was opened by its number.

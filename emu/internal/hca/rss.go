@@ -37,8 +37,7 @@ func CreateIndTable(c *Context, handles []uint32) (*IndTable, unix.Errno) {
 	t.life.end = func() { all.tables-- }
 	all.lastTable++
 	t.Num = all.lastTable & 0xffffff
-	c.add(t)
-	return t, 0
+	return added(c, t)
 }
 
 // Fields of a hash. C: enum mlx5_rx_hash_fields.
@@ -96,6 +95,5 @@ func CreateRSS(c *Context, i *QPInit) (*QP, unix.Errno) {
 	qp.Use(qp.PD, t)
 	qp.User, qp.life.end = i.User, qp.end
 	c.Device.qps().live++
-	c.add(qp)
-	return qp, 0
+	return added(c, qp)
 }

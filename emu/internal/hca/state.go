@@ -2,11 +2,7 @@
 
 package hca
 
-import (
-	"strconv"
-
-	"github.com/pureverbs/pureverbs/emu/internal/config"
-)
+import "github.com/pureverbs/pureverbs/emu/internal/config"
 
 // QPType is the transport, with the kernel's numbers.
 type QPType uint8
@@ -50,11 +46,7 @@ const (
 	Err
 )
 
-func (s QPState) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return "QPState(" + strconv.Itoa(int(s)) + ")"
-}
+var stateNames = map[QPState]string{Reset: "RESET", Init: "INIT", RTR: "RTR", RTS: "RTS", SQD: "SQD", SQE: "SQE",
+	Err: "ERR"}
 
-var stateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
+func (s QPState) String() string { return config.Name("QPState", stateNames, s) }

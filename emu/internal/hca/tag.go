@@ -2,6 +2,8 @@
 
 package hca
 
+import "slices"
+
 // Tag is an entry of a tag list.
 type Tag struct {
 	Used      bool
@@ -56,11 +58,6 @@ func (r *TagRun) Remove(index uint16) bool {
 		return false
 	}
 	r.List[index].Used = false
-	for k, i := range r.Order {
-		if i == index {
-			r.Order = append(r.Order[:k], r.Order[k+1:]...)
-			break
-		}
-	}
+	r.Order = slices.DeleteFunc(r.Order, func(i uint16) bool { return i == index })
 	return true
 }

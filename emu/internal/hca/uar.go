@@ -86,9 +86,8 @@ func AllocUAR(c *Context) (*UAR, unix.Errno) {
 		u.close()
 		t.pages[i] = nil
 	}
-	c.add(u)
 	t.pages[i] = u
-	return u, 0
+	return added(c, u)
 }
 
 // open maps page at of the file for the engine.

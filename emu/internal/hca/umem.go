@@ -43,8 +43,7 @@ func RegUmem(c *Context, addr, n, pageSizes uint64, access Access, fd int) (*Ume
 		u.life.end = func() { c.Device.Fabric.discharge(u.Mem.PID, locked(addr, n)) }
 	}
 	u.ID = c.Device.NextNumber()
-	c.add(u)
-	return u, 0
+	return added(c, u)
 }
 
 // UmemNumbered returns the umem of the context with a number, or nil.

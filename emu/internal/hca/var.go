@@ -42,6 +42,5 @@ func AllocVAR(c *Context) (*VAR, unix.Errno) {
 	}
 	v := &VAR{c.held(rankPlain, "VAR"), i}
 	v.life.end = func() { all[i] = false }
-	c.add(v)
-	return v, 0
+	return added(c, v)
 }

@@ -91,8 +91,7 @@ func OpenXRCD(c *Context, dev, ino uint64, flags uint32) (*XRCDRef, unix.Errno) 
 	x.refs++
 	r := &XRCDRef{c.held(rankXRCD, "XRCD"), x}
 	r.life.end = r.end
-	c.add(r)
-	return r, 0
+	return added(c, r)
 }
 
 // Destroy closes the XRC domain, unless QPs or SRQs were made by this opening; the last one fails while any use it.

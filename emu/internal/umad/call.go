@@ -51,11 +51,9 @@ func (s *Server) open(name string, port *hca.Port, n int, out receiver) *file {
 
 // Owns reports whether a descriptor that leads to name, as /proc has it ("pipe:[7]"), is an open device, and which.
 func (s *Server) Owns(name string) (n int, ok bool) {
-	v, ok := s.names.Load(name)
-	if !ok {
-		return 0, false
-	}
-	return v.(int), true
+	v, _ := s.names.Load(name)
+	n, ok = v.(int)
+	return n, ok
 }
 
 // Ioctl answers an ioctl of a descriptor that leads to name.

@@ -171,20 +171,19 @@ func countersOf(p *hca.Port, attr uint16, request, b []byte) (status uint16) {
 		b[0], b[1] = 1, 1
 		binary.BigEndian.PutUint16(b[2:], 1<<9) // extended widths
 		b[7] = 16
-		return 0
 	case 0x12: // PortCounters, which stay at their end
 		b[1] = sel
 		for i, c := range []hca.Counter{hca.XmitData, hca.RcvData, hca.XmitPackets, hca.RcvPackets} {
 			binary.BigEndian.PutUint32(b[24+4*i:], uint32(min(n[c], 1<<32-1)))
 		}
-		return 0
 	case 0x1d: // PortCountersExtended
 		b[1] = sel
 		for i, c := range []hca.Counter{hca.XmitData, hca.RcvData, hca.XmitPackets, hca.RcvPackets, hca.XmitPackets,
 			hca.RcvPackets} { // those of unicast are the last two
 			binary.BigEndian.PutUint64(b[8+8*i:], n[c])
 		}
-		return 0
+	default:
+		return noAttribute
 	}
-	return noAttribute
+	return 0
 }

@@ -4,6 +4,7 @@ package umad
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
@@ -144,13 +145,10 @@ func (s *Server) register(m uapi.Memory, f *file, second bool, arg uint64) unix.
 		}
 		return unix.EINVAL
 	}
-	id := 0
-	for id < maxAgents && f.agents[id] != nil {
-		id++
-	}
+	id := slices.Index(f.agents[:], nil)
 	subnet := class == classLID || class == classDirected
 	switch {
-	case id == maxAgents:
+	case id < 0:
 		return unix.ENOMEM
 	case second && class != 0 && binary.NativeEndian.Uint32(b[32:])>>24 != 0: // OUI
 		return unix.EINVAL
@@ -175,10 +173,7 @@ func (s *Server) register(m uapi.Memory, f *file, second bool, arg uint64) unix.
 // write sends a datagram of n bytes with its header.
 func (s *Server) write(m uapi.Memory, f *file, addr, n uint64) unix.Errno {
 	head := f.header()
-	if n < uint64(head+leastMAD) {
-		return unix.EINVAL
-	}
-	if n > uint64(head+madSize) { // a message of several datagrams
+	if n < uint64(head+leastMAD) || n > uint64(head+madSize) { // more is a message of several datagrams
 		return unix.EINVAL
 	}
 	b := make([]byte, head+madSize)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
 	"github.com/pureverbs/pureverbs/emu/internal/hca"
 	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
@@ -65,7 +66,7 @@ func getContext(c *call) unix.Errno {
 	if e = first(replyDriver(c, u), reply(c, resp)); e != 0 {
 		return e
 	}
-	fd, e := c.eventFile((*call).asyncFile)
+	fd, e := c.readFile(guest.NewPipe, (*call).asyncFile)
 	resp.AsyncFd = uint32(fd)
 	return first(e, reply(c, resp))
 }

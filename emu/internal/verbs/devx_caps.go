@@ -155,8 +155,10 @@ func flag(at int) uapi.Bits     { return field(at, 1) }
 
 func always(v uint64) func(*hca.Device) uint64 { return func(*hca.Device) uint64 { return v } }
 
-func yes(f func(*hca.Device) bool) func(*hca.Device) uint64 {
-	return func(d *hca.Device) uint64 { return uint64(bit(f(d))) }
+func yes(f func(*hca.Device) bool) func(*hca.Device) uint64 { return yesTimes(f, 1) }
+
+func yesTimes(f func(*hca.Device) bool, v uint64) func(*hca.Device) uint64 {
+	return func(d *hca.Device) uint64 { return v * uint64(bit(f(d))) }
 }
 
 // atomicSizes has a bit for each size of an atomic: 4 to 32 bytes.

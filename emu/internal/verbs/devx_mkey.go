@@ -84,7 +84,3 @@ func init2init(d *command, o any) uapi.Status {
 
 // logMaxCopy is the base-2 logarithm of the most bytes that a work request copies.
 const logMaxCopy = 25
-
-func yesTimes(f func(*hca.Device) bool, v uint64) func(*hca.Device) uint64 {
-	return func(d *hca.Device) uint64 { return v * uint64(bit(f(d))) }
-}

@@ -10,13 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/emu/internal/guest"
 )
 
-// eventFile makes an event file, gives the program its reading end, and attach the other one. The descriptor cannot be
-// taken back, so nothing that can fail may be left for later.
-func (c *call) eventFile(attach func(*call, *guest.Pipe)) (int, unix.Errno) {
-	return c.readFile(guest.NewPipe, attach)
-}
-
-// readFile is eventFile for a pipe that open makes.
+// readFile opens a pipe, gives the program its reading end, and attach the other one. The descriptor cannot be taken
+// back, so nothing that can fail may be left for later.
 func (c *call) readFile(open func(bool) (*guest.Pipe, *os.File, error), attach func(*call, *guest.Pipe)) (int,
 	unix.Errno) {
 	p, r, err := open(false)
@@ -49,7 +44,7 @@ func asyncEventAlloc(c *call) unix.Errno {
 	if e := first(c.do(ok), c.b.SetID(0, 0)); e != 0 {
 		return e
 	}
-	fd, e := c.eventFile((*call).asyncFile)
+	fd, e := c.readFile(guest.NewPipe, (*call).asyncFile)
 	return first(e, c.b.SetID(0, uint64(fd)))
 }
 
@@ -57,6 +52,6 @@ func createCompChannel(c *call) unix.Errno {
 	if e := first(c.do(ok), reply(c, uint32(0))); e != 0 {
 		return e
 	}
-	fd, e := c.eventFile(func(c *call, p *guest.Pipe) { c.ctx.Keep(c.ctx.Channels, p) })
+	fd, e := c.readFile(guest.NewPipe, func(c *call, p *guest.Pipe) { c.ctx.Keep(c.ctx.Channels, p) })
 	return first(e, reply(c, uint32(fd)))
 }

@@ -124,9 +124,7 @@ func takeAction(i *hca.FlowInit, kind uint32, spec []byte) unix.Errno {
 			return unix.EINVAL
 		}
 		i.Counters = value
-	case hca.SpecHandle: // of an ESP action, which no kernel of today makes for mlx5
-		return unix.EINVAL
-	default:
+	default: // SpecHandle too: of an ESP action, which no kernel of today makes for mlx5
 		return unix.EINVAL
 	}
 	return 0

@@ -98,12 +98,7 @@ func reregMR(c *call, q *uapi.ReregMR) unix.Errno {
 }
 
 func queryMR(c *call) unix.Errno {
-	k, e := get(c, func() (v hca.MKey, e unix.Errno) {
-		if k, _ := c.ctx.Object(uint32(c.b.Uint(0))).(*hca.MKey); k != nil && k.Kind == hca.KeyMR {
-			return *k, 0
-		}
-		return v, unix.EINVAL
-	})
+	k, e := get(c, func() (hca.MKey, unix.Errno) { return copied(hca.MR(c.ctx, uint32(c.b.Uint(0)))) })
 	return first(e, out(c, 1, k.Key), out(c, 2, k.Key), out(c, 3, k.Len), out(c, 4, k.Base))
 }
 
