@@ -118,8 +118,8 @@ func TestLockHeld(t *testing.T) {
 				}
 				held := "the run other has the nodes (Lease rdmaperf/rdmaperf-mesh, since "
 				if tt.wait > 0 {
-					held = fmt.Sprintf("the run other still has the nodes after %v (Lease rdmaperf/rdmaperf-mesh, since ",
-						tt.wait)
+					held = fmt.Sprintf("the run other still has the nodes after %v (Lease rdmaperf/rdmaperf-mesh, "+
+						"since ", tt.wait)
 				}
 				if err == nil || !strings.HasPrefix(err.Error(), held) ||
 					!strings.HasSuffix(err.Error(), "); wait longer with --lease-wait") || took != tt.wait ||
