@@ -43,7 +43,8 @@ func startAgent(t *testing.T, c Config) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Token, c.Child = good, sh
+	c.Token, c.Child = new(atomic.Pointer[Token]), sh
+	c.Token.Store(&good)
 	c.Runner = c.Child
 	if c.Log == nil {
 		c.Log = t.Logf

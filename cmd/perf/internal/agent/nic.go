@@ -97,23 +97,12 @@ func (h *Hello) CheckNICs() error {
 	return nil
 }
 
-// NICError is a test of a NIC that an agent does not have.
-type NICError struct {
-	Name string
-	Have []NIC
-}
-
-// Error returns one line.
-func (e *NICError) Error() string {
-	have := lists.Map(e.Have, func(n NIC) string { return n.Name })
-	return fmt.Sprintf("no NIC %.100q here; there are: %s", e.Name, strings.Join(have, ", "))
-}
-
 // options returns those of the tests of a NIC.
 func (h *Hello) options(name string) ([]string, error) {
 	i := slices.IndexFunc(h.NICs, func(n NIC) bool { return n.Name == name })
 	if i < 0 {
-		return nil, &NICError{name, h.NICs}
+		have := lists.Map(h.NICs, func(n NIC) string { return n.Name })
+		return nil, fmt.Errorf("no NIC %.100q here; there are: %s", name, strings.Join(have, ", "))
 	}
 	return h.NICs[i].Options, nil
 }

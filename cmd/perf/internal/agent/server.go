@@ -22,20 +22,9 @@ const (
 // Config is how an agent works.
 type Config struct {
 	Worker
-	Token Token
-	Newer *atomic.Pointer[Token] // a token that has replaced Token; may be nil
+	Token *atomic.Pointer[Token] // that is valid now: another one may replace it
 	Child Child                  // runs the tests of single clients
 	Log   func(format string, v ...any)
-}
-
-// token returns the token that is valid now.
-func (c *Config) token() Token {
-	if c.Newer != nil {
-		if t := c.Newer.Load(); t != nil {
-			return *t
-		}
-	}
-	return c.Token
 }
 
 type server struct {
@@ -78,7 +67,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 // meet serves one connection.
 func (s *server) meet(ctx context.Context, c net.Conn) {
 	c.SetDeadline(time.Now().Add(StepLimit))
-	f, err := authenticate(c, s.token())
+	f, err := authenticate(c, *s.Token.Load())
 	s.strange.Known(c)
 	if err != nil {
 		if errors.Is(err, ErrToken) {

@@ -145,29 +145,23 @@ func (m *meshOptions) checkHosts(f *pflag.FlagSet, getenv func(string) string) (
 
 // checkPairs checks which pairs are measured, and the files of hosts.
 func (m *meshOptions) checkPairs(f *pflag.FlagSet) error {
-	if !slices.Contains(schedule.Orders, m.config.Order) {
-		return fmt.Errorf("--order %q; allowed: rounds, single, all, ring, incast, outcast and bisection",
-			m.config.Order)
-	}
-	if f.Changed("rounds") && (m.config.Rounds < 1 || m.config.Order != schedule.Rounds) {
-		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", m.config.Rounds,
-			m.config.Order)
-	}
-	if f.Changed("until") && (m.config.Until <= 0 || m.config.Until >= 1 || m.config.Order != schedule.Rounds) {
+	c := &m.config
+	switch {
+	case !slices.Contains(schedule.Orders, c.Order):
+		return fmt.Errorf("--order %q; allowed: rounds, single, all, ring, incast, outcast and bisection", c.Order)
+	case f.Changed("rounds") && (c.Rounds < 1 || c.Order != schedule.Rounds):
+		return fmt.Errorf("--rounds %d with --order %s; allowed: at least 1, with rounds", c.Rounds, c.Order)
+	case f.Changed("until") && (c.Until <= 0 || c.Until >= 1 || c.Order != schedule.Rounds):
 		return fmt.Errorf("--until %s with --order %s; allowed: above 0%% and below 100%%, with rounds",
-			f.Lookup("until").Value, m.config.Order)
-	}
-	if m.config.Until > 0 && m.config.Outliers.Share >= m.config.Until {
+			f.Lookup("until").Value, c.Order)
+	case c.Until > 0 && c.Outliers.Share >= c.Until:
 		return fmt.Errorf("--slow %s with --until %s; allowed: less, because no loss shows below --slow and the noise",
 			f.Lookup("slow").Value, f.Lookup("until").Value)
-	}
-	if m.config.Rails != mesh.SameRail && m.config.Rails != mesh.AllRails {
-		return fmt.Errorf("--rails %q; allowed: same and all", m.config.Rails)
-	}
-	if m.config.Reach < 0 || m.config.Reach > 0 && m.config.Reach < time.Millisecond || m.config.Reach > time.Hour {
-		return fmt.Errorf("--reach %v; allowed: 0, and 1ms to 1h", m.config.Reach)
-	}
-	if m.out.form != "plain" && m.out.form != "slurm" {
+	case c.Rails != mesh.SameRail && c.Rails != mesh.AllRails:
+		return fmt.Errorf("--rails %q; allowed: same and all", c.Rails)
+	case c.Reach < 0 || c.Reach > 0 && c.Reach < time.Millisecond || c.Reach > time.Hour:
+		return fmt.Errorf("--reach %v; allowed: 0, and 1ms to 1h", c.Reach)
+	case m.out.form != "plain" && m.out.form != "slurm":
 		return fmt.Errorf("--hosts-form %q; allowed: plain and slurm", m.out.form)
 	}
 	return nil
@@ -234,23 +228,19 @@ func (v *invocation) mesh() *cobra.Command {
 	c.Args = func(c *cobra.Command, words []string) error {
 		return cmp.Or(tooMany(words), m.check(c.Flags(), os.Getenv))
 	}
-	c.Run = func(c *cobra.Command, _ []string) { v.code = runMesh(c.Context(), &m, v.args, v.stdout, v.stderr) }
+	c.Run = func(c *cobra.Command, _ []string) { v.end(runMesh(c.Context(), &m, v.args, v.stdout, v.stderr)) }
 	return c
 }
 
 // runMesh is rdmaperf mesh.
-func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr io.Writer) int {
+func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr io.Writer) (int, error) {
 	t, err := m.prepare()
 	follows := m.from.ranked && m.from.place.Rank > 0
 	if err == nil && follows {
 		err = m.follow(ctx, t)
 	}
-	switch {
-	case err != nil:
-		say(stderr, err)
-		return exitFailure
-	case follows:
-		return exitOK
+	if err != nil || follows {
+		return exitOK, err
 	}
 	show := &meshProgress{w: stderr, every: isTerminal(stderr)}
 	c := m.config
@@ -270,7 +260,7 @@ func runMesh(ctx context.Context, m *meshOptions, args []string, stdout, stderr 
 		}
 	}
 	show.end()
-	return m.report(res, err, args, stdout, stderr)
+	return m.report(res, err, args, stdout)
 }
 
 // prepare returns the token, or why a mesh would be of no use.
@@ -289,11 +279,10 @@ func (m *meshOptions) prepare() (t agent.Token, err error) {
 	return t, nil
 }
 
-// report prints a result, and returns the exit status.
-func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout, stderr io.Writer) int {
+// report prints a result, and returns the exit status, and an error that explains it.
+func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout io.Writer) (int, error) {
 	if res == nil {
-		say(stderr, err)
-		return exitFailure
+		return exitFailure, err
 	}
 	res.Command = args
 	good, bad := res.Sort()
@@ -321,26 +310,22 @@ func (m *meshOptions) report(res *mesh.Result, err error, args []string, stdout,
 	if n := len(res.UnpairedNICs); err == nil && n > 0 {
 		err = fmt.Errorf("%d NICs were not measured with some hosts, because of their names", n)
 	}
-	if err != nil {
-		say(stderr, err)
-		return exitFailure
+	if err != nil || !m.out.failSlow {
+		return exitOK, err
 	}
-	hosts, figures := res.Slow()
-	stalled, pairs := res.Still()
-	if m.out.failSlow && hosts+figures > 0 {
-		say(stderr, fmt.Errorf("%d hosts and %d figures of pairs are slow", hosts, figures))
+	if hosts, figures := res.Slow(); hosts+figures > 0 {
+		err = fmt.Errorf("%d hosts and %d figures of pairs are slow", hosts, figures)
 	}
-	if m.out.failSlow && stalled+pairs > 0 {
-		say(stderr, fmt.Errorf("%d hosts and messages of %d pairs stood still", stalled, pairs))
+	if hosts, pairs := res.Still(); hosts+pairs > 0 {
+		err = errors.Join(err, fmt.Errorf("%d hosts and messages of %d pairs stood still", hosts, pairs))
 	}
-	if m.out.failSlow && hosts+figures+stalled+pairs > 0 {
-		return exitLimit
+	switch {
+	case err != nil:
+		return exitLimit, err
+	case len(unknown) > 0:
+		return exitUnknown, fmt.Errorf("nobody knows whether %d hosts are good", len(unknown))
 	}
-	if m.out.failSlow && len(unknown) > 0 {
-		say(stderr, fmt.Errorf("nobody knows whether %d hosts are good", len(unknown)))
-		return exitUnknown
-	}
-	return exitOK
+	return exitOK, nil
 }
 
 // list writes names in the form that was asked for.

@@ -98,7 +98,11 @@ func TestMeshLease(t *testing.T) {
 	defer cancel()
 	var diag strings.Builder
 	ended := make(chan int, 1)
-	go func() { ended <- runMesh(ctx, m, nil, io.Discard, &diag) }()
+	go func() {
+		v := &invocation{stderr: &diag}
+		v.end(runMesh(ctx, m, nil, io.Discard, &diag))
+		ended <- v.code
+	}()
 	testutil.Eventually(t, "the run has a Job", func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -139,7 +143,11 @@ func TestMeshLeaseLost(t *testing.T) {
 	m := c.on(t)
 	var diag strings.Builder
 	ended := make(chan int, 1)
-	go func() { ended <- runMesh(t.Context(), m, nil, io.Discard, &diag) }()
+	go func() {
+		v := &invocation{stderr: &diag}
+		v.end(runMesh(t.Context(), m, nil, io.Discard, &diag))
+		ended <- v.code
+	}()
 	testutil.Eventually(t, "the run has the Lease", func() bool { return c.holder() != "" })
 	c.mu.Lock()
 	c.taken = true

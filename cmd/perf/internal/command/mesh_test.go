@@ -150,8 +150,9 @@ func TestMeshLists(t *testing.T) {
 		res := &mesh.Result{Hosts: []string{"a", "b", "c"}}
 		tt.change(res)
 		var out bytes.Buffer
-		if code := m.report(res, nil, nil, &out, io.Discard); code != tt.want {
-			t.Errorf("%s: exit code %d, want %d", tt.name, code, tt.want)
+		v := &invocation{stderr: io.Discard}
+		if v.end(m.report(res, nil, nil, &out)); v.code != tt.want {
+			t.Errorf("%s: exit code %d, want %d", tt.name, v.code, tt.want)
 		}
 		for file, want := range map[string]string{m.out.good: tt.good, m.out.bad: tt.bad, m.out.unknown: tt.unknown} {
 			if got, err := os.ReadFile(file); err != nil || string(got) != want {

@@ -104,8 +104,9 @@ func (a *agentOptions) check() error {
 // serve runs an agent until ctx ends.
 func (a *agentOptions) serve(ctx context.Context, t agent.Token, stderr io.Writer) error {
 	log := logTo(stderr)
-	newer := new(atomic.Pointer[agent.Token])
-	defer renew(newer, a.tokenFile, log)()
+	var token atomic.Pointer[agent.Token]
+	token.Store(&t)
+	defer renew(&token, a.tokenFile, log)()
 	w, child, err := a.await(ctx, log)
 	if w == nil {
 		return err
@@ -120,7 +121,7 @@ func (a *agentOptions) serve(ctx context.Context, t agent.Token, stderr io.Write
 		return err
 	}
 	w.Look = func() []agent.NIC { return a.look(ctx) }
-	return agent.Serve(ctx, ln, agent.Config{Token: t, Newer: newer, Worker: *w, Child: child, Log: log})
+	return agent.Serve(ctx, ln, agent.Config{Token: &token, Worker: *w, Child: child, Log: log})
 }
 
 // worker returns an agent. One that cannot run tests knows the reason.

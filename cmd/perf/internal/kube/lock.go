@@ -25,20 +25,6 @@ type Lock struct {
 	metadata map[string]any // of the object as it was read last
 }
 
-// HeldError means that another run had the nodes for too long.
-type HeldError struct {
-	Lease, Holder string
-	Since         string // by the holder's clock
-	Wait          time.Duration
-}
-
-// Error returns one line.
-func (e *HeldError) Error() string {
-	has := cmp.Or(lists.When(e.Wait > 0, fmt.Sprintf("still has the nodes after %v", e.Wait)), "has the nodes")
-	return fmt.Sprintf("the run %s %s (Lease %s, since %s); wait longer with --lease-wait", e.Holder, has, e.Lease,
-		e.Since)
-}
-
 // LostError means that the Lease is no longer this run's: another one may have the nodes.
 type LostError struct {
 	Lease, Holder string // "": nobody is known
@@ -122,7 +108,9 @@ func (l *Lock) take(ctx context.Context, c *Claim) error {
 		}
 		left := l.Wait - now.Sub(began)
 		if left <= 0 {
-			return &HeldError{l.lease(), c.seen.Holder, c.seen.Acquired, l.Wait}
+			has := cmp.Or(lists.When(l.Wait > 0, fmt.Sprintf("still has the nodes after %v", l.Wait)), "has the nodes")
+			return fmt.Errorf("the run %s %s (Lease %s, since %s); wait longer with --lease-wait", c.seen.Holder, has,
+				l.lease(), c.seen.Acquired)
 		}
 		c.next = now.Add(min(c.next.Sub(now), left))
 		l.Say(fmt.Sprintf("the run %s has the nodes (Lease %s, since %s); waiting for another %v", c.seen.Holder,

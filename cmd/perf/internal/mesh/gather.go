@@ -240,7 +240,7 @@ func (m *coordinator) accept(strange *wire.Strangers, came chan<- arrival) {
 			return
 		}
 		if err != nil {
-			m.fault.note(err)
+			m.fault.CompareAndSwap(nil, &ownError{err})
 			time.Sleep(10 * time.Millisecond) // for example because no descriptor is free
 			continue
 		}
@@ -332,7 +332,7 @@ func (m *coordinator) steps() (text string) {
 // missing names those that did not come.
 func (m *coordinator) missing() {
 	steps := m.steps()
-	own := m.fault.first()
+	own := m.fault.Load()
 	for _, h := range m.roster.Missing() {
 		l := LostHost{Host: h, Kind: Absent, Error: "it did not come" + steps}
 		if own != nil {

@@ -74,20 +74,6 @@ func (e *ownError) Error() string {
 
 func (e *ownError) Unwrap() error { return e.err }
 
-func (f *fault) note(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = &ownError{err}
-	}
-}
-
-func (f *fault) first() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
-
 // cutOff returns when the first host was lost, if all were at about the same time and without a word: then it is this
 // process that lost them.
 func (m *coordinator) cutOff() time.Time {

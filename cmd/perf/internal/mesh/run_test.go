@@ -68,8 +68,11 @@ func startAgent(t *testing.T, program string, r agent.Runner) string {
 func serveAgent(t *testing.T, ln net.Listener, program string, r agent.Runner) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	ended, c := make(chan error), agent.Config{Token: token(t), Worker: *worker("x", roster.Nowhere, r), Log: t.Logf}
+	known := token(t)
+	c := agent.Config{Token: new(atomic.Pointer[agent.Token]), Worker: *worker("x", roster.Nowhere, r), Log: t.Logf}
+	c.Token.Store(&known)
 	c.Program = program
+	ended := make(chan error)
 	go func() { ended <- agent.Serve(ctx, ln, c) }()
 	t.Cleanup(func() {
 		stop()

@@ -76,7 +76,7 @@ type coordinator struct {
 	dark    *darkness
 	reaches int // passes that found out who reaches whom
 	repeats repeats
-	fault   fault
+	fault   atomic.Pointer[ownError] // the first that kept this process from taking connections; nil: none did
 }
 
 // member is a host of the mesh; its context ends with its agent.
@@ -142,12 +142,6 @@ type failures struct {
 
 // repeats bounds how many tests are repeated: on hosts that are busy all the time, it would not help.
 type repeats struct{ tests, again atomic.Int64 }
-
-// fault keeps the first error that kept this process from taking connections.
-type fault struct {
-	mu  sync.Mutex
-	err error
-}
 
 const (
 	mostStrange = 2048        // connections that have not proved themselves
