@@ -39,11 +39,8 @@ func (e *eventFile) subscribe(of handle, types []uint16, how uverbs.Arg) error {
 	o := new(obj)
 	if of != 0 {
 		var err error
-		if o, err = get[obj](e.c.v, of); err != nil {
+		if o, err = mine[obj](e.c, of); err != nil {
 			return err
-		}
-		if o.c != e.c {
-			return syscall.EINVAL
 		}
 	}
 	return unsupported(e.c.file.Method("devx_subscribe_event", objectDevX, devxSubscribe, uverbs.FD(attr0, e.fd),

@@ -106,31 +106,25 @@ func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
 		k.c, k.PDHandle, k.reg = p.c, p.number, p.reg
 	}
 	if !k.options.NoSend {
-		q, err := get[cq](v, a.SendCQ)
+		q, err := mine[cq](k.c, a.SendCQ)
 		if err != nil {
 			return nil, err
 		}
-		if k.SendCQHandle = q.kernel; q.c != k.c {
-			return nil, syscall.EINVAL
-		}
+		k.SendCQHandle = q.kernel
 	}
 	if !k.options.NoRecv {
-		q, err := get[cq](v, a.RecvCQ)
+		q, err := mine[cq](k.c, a.RecvCQ)
 		if err != nil {
 			return nil, err
 		}
-		if k.RecvCQHandle = q.kernel; q.c != k.c {
-			return nil, syscall.EINVAL
-		}
+		k.RecvCQHandle = q.kernel
 	}
 	if a.SRQ != 0 && !k.options.NoRecv {
-		s, err := get[srq](v, a.SRQ)
+		s, err := mine[srq](k.c, a.SRQ)
 		if err != nil {
 			return nil, err
 		}
-		if k.IsSRQ, k.SRQHandle = 1, s.kernel; s.c != k.c {
-			return nil, syscall.EINVAL
-		}
+		k.IsSRQ, k.SRQHandle = 1, s.kernel
 	}
 	return k, nil
 }

@@ -54,8 +54,8 @@ func (o *object) context() *context { return o.c }
 
 func (o *object) setHandle(h handle) { o.handle = h }
 
-// owner returns the handle of the object's context.
-func (o *object) owner() handle { return o.c.handle }
+// owned is an object of a context, or a context.
+type owned interface{ context() *context }
 
 // facts describe a device of the list.
 type facts struct {
@@ -97,7 +97,7 @@ type context struct {
 	reserved reservedQPNs
 }
 
-func (c *context) owner() handle { return c.handle }
+func (c *context) context() *context { return c }
 
 // Parts of what a context does.
 type (
