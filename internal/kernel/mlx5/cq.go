@@ -135,12 +135,7 @@ func (c *context) createCQ(a *abi.CQInitAttrEx, d *abi.MLX5IBCreateCQ) (handle, 
 	}
 	rings.InitRing(cmem.Pointer(uintptr(q.queue.ring.addr())), entries, q.size)
 	q.entries.Store(entries)
-	q.handle = c.v.table.add(q)
-	if err := q.create(fd, a.CompVector, kernel, d); err != nil {
-		c.v.table.remove(q.handle)
-		return 0, also(err, c.recycle(fateOf(err), q.queue, ring{}))
-	}
-	return q.handle, nil
+	return q.enter(q, ring{}, func() error { return q.create(fd, a.CompVector, kernel, d) })
 }
 
 // DVCreateCQ makes a CQ with attributes of mlx5.

@@ -49,13 +49,11 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 			return 0, err
 		}
 	}
-	q.handle = v.table.add(q)
-	if err := q.create(k); err != nil {
-		v.table.remove(q.handle)
-		return 0, also(err, c.recycle(fateOf(err), q.queue, q.sends))
+	n, err := q.enter(q, q.sends, func() error { return q.create(k) })
+	if err == nil {
+		a.Cap = q.init.Cap
 	}
-	a.Cap = q.init.Cap
-	return q.handle, nil
+	return n, err
 }
 
 // alloc allocates the rings. Those of a raw packet QP are apart.
