@@ -151,10 +151,9 @@ type count struct{ read, acked uint32 }
 
 // login is an application's at the device, for wrapped keys.
 type login struct {
-	mu     sync.Mutex
-	is     bool
-	number uint32 // the kernel's
-	id     uint32 // the device's
+	mu   sync.Mutex
+	made *obj   // nil if there is none
+	id   uint32 // the device's
 }
 
 // clocks are pages that the device and the kernel write. They are mapped when they are first read.
