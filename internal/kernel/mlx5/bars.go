@@ -130,8 +130,7 @@ func (b *bars) page(i int) (*bar, error) {
 }
 
 func (b *bars) mapPage(cmd, i int) ([]byte, error) {
-	page := uverbs.PageSize()
-	return b.c.file.Map(mapOffset(cmd, i), page, uverbs.Writable)
+	return b.c.file.Map(mapOffset(cmd, i), uverbs.PageSize(), uverbs.Writable)
 }
 
 // mapOffset is where page i of a command of mmap is.
@@ -272,9 +271,6 @@ func registersWanted(pageSize int) (all, lowLatency uint32, err error) {
 // checkPage refuses pages that cannot be mapped.
 func checkPage(command string, off uint64, length uint32) error {
 	page := uverbs.PageSize()
-	if length < uarSize || int(length) > 16*page || length%uarSize != 0 || off%uint64(page) != 0 || off>>62 != 0 {
-		return &uverbs.ReplyError{Command: command, Field: fmt.Sprintf("offset %#x and length", off),
-			Got: uint64(length), Want: "a page"}
-	}
-	return nil
+	ok := length >= uarSize && int(length) <= 16*page && length%uarSize == 0 && off%uint64(page) == 0 && off>>62 == 0
+	return uverbs.Check(ok, command, fmt.Sprintf("offset %#x and length", off), uint64(length), "a page")
 }

@@ -22,10 +22,7 @@ const (
 
 // deviceNumber24 checks the number of a new object.
 func deviceNumber24(command, field string, n uint32) error {
-	if n>>numberBits == 0 {
-		return nil
-	}
-	return &uverbs.ReplyError{Command: command, Field: field, Got: uint64(n), Want: "at most 24 bits"}
+	return uverbs.Check(n>>numberBits == 0, command, field, uint64(n), "at most 24 bits")
 }
 
 // pow2 rounds up to a power of two.

@@ -100,9 +100,6 @@ func (a *answerFile) DevXGetAsyncCmdComp(b []byte) error {
 	if !ok {
 		return &uverbs.ReplyError{Command: "devx_obj_query_async", Field: "number", Got: id, Want: "that of a query"}
 	}
-	if n != numberSize+want {
-		return &uverbs.ReplyError{Command: "devx_obj_query_async", Field: "bytes of an answer", Got: uint64(n),
-			Want: fmt.Sprint(numberSize + want)}
-	}
-	return nil
+	return uverbs.Check(n == numberSize+want, "devx_obj_query_async", "bytes of an answer", uint64(n),
+		fmt.Sprint(numberSize+want))
 }
