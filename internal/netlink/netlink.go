@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Ask sends a message and calls do with the body of each answer: one, or all with FlagDump. do may be called before an
-// error.
-type Ask func(typ, flags uint16, body []byte, do func(body []byte) error) error
+// Ask sends a message and calls do with type and body of each answer: one, or all with FlagDump. do may be called
+// before an error.
+type Ask func(typ, flags uint16, body []byte, do func(typ uint16, body []byte) error) error
 
 // FlagDump asks for all of a kind.
 const FlagDump = 0x300
@@ -74,7 +74,7 @@ func message(b []byte) (typ uint16, seq uint32, body, rest []byte, err error) {
 }
 
 // answers reads answers to the message seq: many until the last, else one.
-func answers(seq uint32, many bool, read func() ([]byte, error), do func([]byte) error) error {
+func answers(seq uint32, many bool, read func() ([]byte, error), do func(uint16, []byte) error) error {
 	for {
 		b, err := read()
 		if err != nil {
@@ -99,7 +99,7 @@ func answers(seq uint32, many bool, read func() ([]byte, error), do func([]byte)
 				}
 				return nil
 			default:
-				if err := do(body); err != nil || !many {
+				if err := do(typ, body); err != nil || !many {
 					return err
 				}
 			}

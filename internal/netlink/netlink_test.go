@@ -18,7 +18,7 @@ func answer(typ uint16, seq uint32, attributes ...[]byte) []byte {
 }
 
 // parsed reads the attributes of an answer.
-func parsed(b []byte) error {
+func parsed(_ uint16, b []byte) error {
 	_, err := Attrs(b)
 	return err
 }
@@ -39,10 +39,13 @@ func TestAnswers(t *testing.T) {
 			b := list[0]
 			list = list[1:]
 			return b, nil
-		}, func(b []byte) error {
+		}, func(typ uint16, b []byte) error {
 			a, err := Attrs(b)
 			if len(got) == 0 && !maps.EqualFunc(a, map[uint16][]byte{1: {7}, 2: []byte("x\x00")}, slices.Equal) {
 				t.Errorf("the first answer has %v", a)
+			}
+			if typ != some {
+				t.Errorf("type %d, want %d", typ, some)
 			}
 			got = append(got, a[1]...)
 			return err
@@ -64,6 +67,7 @@ func TestAnswers_Error(t *testing.T) {
 		want error
 	}{
 		{"refused", answer(typeError, 1, u32(^uint32(syscall.EPERM)+1)), syscall.EPERM},
+		{"an error that is none", answer(typeError, 1, u32(0)), nil},
 		{"an error without a number", answer(typeError, 1), errShort},
 		{"half a header", answer(some, 1)[:8], errShort},
 		{"longer than what came", append(u32(64), make([]byte, 12)...), errShort},

@@ -26,7 +26,7 @@ func With[T any](family int, f func(Ask) (T, error)) (T, error) {
 		}
 	}
 	seq := uint32(0)
-	return f(func(typ, flags uint16, body []byte, do func([]byte) error) error {
+	return f(func(typ, flags uint16, body []byte, do func(uint16, []byte) error) error {
 		seq++
 		to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
 		if err := unix.Sendto(fd, request(typ, flags, seq, body), 0, to); err != nil {

@@ -25,8 +25,11 @@ func readAddresses() (addresses, error) {
 	}
 	return netlink.With(unix.NETLINK_ROUTE, func(ask netlink.Ask) (addresses, error) {
 		question := make([]byte, unix.SizeofIfAddrmsg)
-		err := ask(unix.RTM_GETADDR, netlink.FlagDump, question, func(m []byte) error {
-			attrs, err := attrsBehind(m, unix.SizeofIfAddrmsg)
+		err := ask(unix.RTM_GETADDR, netlink.FlagDump, question, func(typ uint16, m []byte) error {
+			if typ != unix.RTM_NEWADDR || len(m) < unix.SizeofIfAddrmsg {
+				return nil
+			}
+			attrs, err := netlink.Attrs(m[unix.SizeofIfAddrmsg:])
 			if err != nil {
 				return err
 			}
@@ -41,14 +44,6 @@ func readAddresses() (addresses, error) {
 		}
 		return all, nil
 	})
-}
-
-// attrsBehind returns the attributes of a message whose struct has size bytes.
-func attrsBehind(m []byte, size int) (map[uint16][]byte, error) {
-	if len(m) < size {
-		return nil, syscall.EINVAL
-	}
-	return netlink.Attrs(m[size:])
 }
 
 // newAddress reads the attributes of RTM_NEWADDR; flags are the first eight.
@@ -123,8 +118,11 @@ func route(peer netip.Addr, index int, flags uint32) (oif int, source netip.Addr
 		rt = append(rt, netlink.Attr(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(index)))...)
 	}
 	oif, err = netlink.With(unix.NETLINK_ROUTE, func(ask netlink.Ask) (oif int, err error) {
-		err = ask(unix.RTM_GETROUTE, 0, rt, func(m []byte) error {
-			attrs, err := attrsBehind(m, unix.SizeofRtMsg)
+		err = ask(unix.RTM_GETROUTE, 0, rt, func(typ uint16, m []byte) error {
+			if typ != unix.RTM_NEWROUTE || len(m) < unix.SizeofRtMsg {
+				return syscall.EINVAL
+			}
+			attrs, err := netlink.Attrs(m[unix.SizeofRtMsg:])
 			if b := attrs[unix.RTA_OIF]; len(b) >= 4 {
 				oif = int(binary.NativeEndian.Uint32(b))
 			}

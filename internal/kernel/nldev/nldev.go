@@ -94,8 +94,8 @@ func devices(ask netlink.Ask) (map[string]Device, error) {
 }
 
 // each calls do with the attributes of an answer.
-func each(do func(map[uint16][]byte)) func([]byte) error {
-	return func(body []byte) error {
+func each(do func(map[uint16][]byte)) func(uint16, []byte) error {
+	return func(_ uint16, body []byte) error {
 		a, err := netlink.Attrs(body)
 		if err == nil {
 			do(a)

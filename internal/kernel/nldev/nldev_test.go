@@ -16,7 +16,7 @@ func u64(v uint64) []byte { return binary.NativeEndian.AppendUint64(nil, v) }
 
 // fake answers as a kernel with two devices. The driver of the second is not known.
 func fake(t *testing.T) netlink.Ask {
-	return func(typ, flags uint16, q []byte, do func([]byte) error) error {
+	return func(typ, flags uint16, q []byte, do func(uint16, []byte) error) error {
 		var list [][]byte
 		attr := netlink.Attr
 		switch a, err := netlink.Attrs(q); {
@@ -38,7 +38,7 @@ func fake(t *testing.T) netlink.Ask {
 			t.Fatalf("message %d with %v", typ, a)
 		}
 		for _, body := range list {
-			if err := do(body); err != nil {
+			if err := do(typ, body); err != nil {
 				return err
 			}
 		}
@@ -57,7 +57,9 @@ func TestDevices(t *testing.T) {
 
 // TestDevices_Damaged: attributes that are not whole are an error.
 func TestDevices_Damaged(t *testing.T) {
-	got, err := devices(func(_, _ uint16, _ []byte, do func([]byte) error) error { return do([]byte{9, 0, 1, 0}) })
+	got, err := devices(func(typ, _ uint16, _ []byte, do func(uint16, []byte) error) error {
+		return do(typ, []byte{9, 0, 1, 0})
+	})
 	if err == nil {
 		t.Errorf("devices are %v", got)
 	}
