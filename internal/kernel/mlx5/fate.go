@@ -66,7 +66,8 @@ func fateOf(err error) fate {
 	return ended
 }
 
-// enter gives an object its handle, then has the kernel make it. If that fails, nothing is left of it.
+// enter gives an object its handle, then has the kernel make it. If that fails, the handle is gone, and its memory
+// recycled.
 func (r *ringed) enter(o any, sends ring, create func() error) (handle, error) {
 	h := r.c.v.table.add(o)
 	if err := create(); err != nil {
