@@ -13,12 +13,11 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
-	"log"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/internal/gotext"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -38,18 +37,10 @@ var steps = []step{
 	{"undo", "forgets what add did for wr, which was discarded.", "(q *mlx5.SQ, wr *SendWR)", "(q, wr)", ""},
 }
 
-func main() {
-	src, err := generate(".")
-	if err == nil {
-		err = os.WriteFile("kinds_gen.go", src, 0o666)
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { gotext.Main(".", generate) }
 
 // generate returns the file for the kinds in a folder.
-func generate(dir string) ([]byte, error) {
+func generate(dir string) (map[string][]byte, error) {
 	cases, err := read(dir)
 	if err != nil {
 		return nil, err
@@ -87,7 +78,8 @@ func generate(dir string) ([]byte, error) {
 		}
 		fmt.Fprintf(&b, "}\n%s}\n", strings.TrimPrefix(s.other+"\n", "\n"))
 	}
-	return format.Source(b.Bytes())
+	src, err := format.Source(b.Bytes())
+	return map[string][]byte{"kinds_gen.go": src}, err
 }
 
 // call is a function that is a step of some kinds.

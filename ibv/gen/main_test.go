@@ -1,25 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
 // The file that is there is what is generated.
 func TestGenerated(t *testing.T) {
-	want, err := generate("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(filepath.Join("..", "kinds_gen.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("ibv/kinds_gen.go is not what go generate ./ibv writes")
+	if err := gotext.Stale("..", 1, generate); err != nil {
+		t.Error(err)
 	}
 }
 

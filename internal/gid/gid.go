@@ -188,7 +188,7 @@ var criteria = []struct {
 		}
 		return "state of the netdev is not known"
 	}},
-	{typeRank, func(c Candidate) string {
+	{func(c Candidate) int { return typeRanks[c.Type] }, func(c Candidate) string {
 		switch c.Type {
 		case TypeRoCEv2:
 			return "RoCE v2, InfiniBand is preferred"
@@ -204,7 +204,7 @@ var criteria = []struct {
 		}
 		return "IPv6, IPv4 is preferred"
 	}},
-	{addressRank, func(c Candidate) string {
+	{func(c Candidate) int { return addressRanks[c.Address] }, func(c Candidate) string {
 		if c.Address == AddressDeprecated {
 			return "the address is deprecated"
 		}
@@ -234,41 +234,18 @@ func netdevRank(c Candidate) int {
 	return 1
 }
 
-func typeRank(c Candidate) int {
-	switch c.Type {
-	case TypeIB:
-		return 3
-	case TypeRoCEv2:
-		return 2
-	case TypeRoCEv1:
-		return 1
-	}
-	return 0
-}
+// The ranks of what is better or worse than the others, whose rank is 0.
+var (
+	typeRanks    = map[Type]int{TypeIB: 3, TypeRoCEv2: 2, TypeRoCEv1: 1}
+	scopeRanks   = map[Scope]int{ScopeIPv4: 3, ScopeGlobal: 2, ScopeUniqueLocal: 2, ScopeIPv4LinkLocal: 1}
+	addressRanks = map[Address]int{AddressTemporary: -1, AddressDeprecated: -2}
+)
 
 func scopeRank(c Candidate) int {
 	if c.Type == TypeIB {
 		return 0 // InfiniBand GIDs are not IP addresses: the index decides
 	}
-	switch ScopeOf(c.GID) {
-	case ScopeIPv4:
-		return 4
-	case ScopeGlobal, ScopeUniqueLocal:
-		return 3
-	case ScopeIPv4LinkLocal:
-		return 2
-	}
-	return 1
-}
-
-func addressRank(c Candidate) int {
-	switch c.Address {
-	case AddressDeprecated:
-		return 0
-	case AddressTemporary:
-		return 1
-	}
-	return 2
+	return scopeRanks[ScopeOf(c.GID)]
 }
 
 // Compare returns which GID to prefer: order is positive for a, negative for b, and 0 if they are

@@ -28,9 +28,6 @@ func newAddresses() addresses {
 	return addresses{states: map[address]gid.Address{}, bits: map[address]int{}, macs: map[string]string{}}
 }
 
-// linkLocal returns the address that an interface has by its MAC.
-func (a addresses) linkLocal(netdev string) sysfs.GID { return linkLocal(a.macs[netdev]) }
-
 // Flags of an address.
 // C: IFA_F_* of linux/if_addr.h.
 const (

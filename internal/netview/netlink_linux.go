@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/netlink"
 )
 
 // readAddresses asks the kernel for the addresses of this network namespace.
@@ -22,49 +23,39 @@ func readAddresses() (addresses, error) {
 	for _, l := range links {
 		names[l.Index], all.macs[l.Name] = l.Name, l.HardwareAddr.String()
 	}
-	rib, err := syscall.NetlinkRIB(unix.RTM_GETADDR, unix.AF_UNSPEC)
-	if err != nil {
-		return addresses{}, err
-	}
-	messages, err := syscall.ParseNetlinkMessage(rib)
-	if err != nil {
-		return addresses{}, err
-	}
-	for i := range messages {
-		m := &messages[i]
-		if m.Header.Type != unix.RTM_NEWADDR || len(m.Data) < unix.SizeofIfAddrmsg {
-			continue
-		}
-		attrs, err := syscall.ParseNetlinkRouteAttr(m)
+	return netlink.With(unix.NETLINK_ROUTE, func(ask netlink.Ask) (addresses, error) {
+		question := make([]byte, unix.SizeofIfAddrmsg)
+		err := ask(unix.RTM_GETADDR, netlink.FlagDump, question, func(typ uint16, m []byte) error {
+			if typ != unix.RTM_NEWADDR || len(m) < unix.SizeofIfAddrmsg {
+				return nil
+			}
+			attrs, err := netlink.Attrs(m[unix.SizeofIfAddrmsg:])
+			if err != nil {
+				return err
+			}
+			if ip, s := newAddress(uint32(m[2]), attrs); ip.IsValid() {
+				a := address{names[int(binary.NativeEndian.Uint32(m[4:]))], ip}
+				all.states[a], all.bits[a] = s, int(m[1])
+			}
+			return nil
+		})
 		if err != nil {
 			return addresses{}, err
 		}
-		index := int(binary.NativeEndian.Uint32(m.Data[4:]))
-		if ip, s := newAddress(uint32(m.Data[2]), attrs); ip.IsValid() {
-			a := address{names[index], ip}
-			all.states[a], all.bits[a] = s, int(m.Data[1])
-		}
-	}
-	return all, nil
+		return all, nil
+	})
 }
 
 // newAddress reads the attributes of RTM_NEWADDR; flags are the first eight.
-func newAddress(flags uint32, attrs []syscall.NetlinkRouteAttr) (ip netip.Addr, _ gid.Address) {
-	local := false
-	for _, a := range attrs {
-		switch a.Attr.Type {
-		case unix.IFA_LOCAL:
-			ip, local = netipAddr(a.Value), true
-		case unix.IFA_ADDRESS: // the other end's, if there is a local one
-			if !local {
-				ip = netipAddr(a.Value)
-			}
-		case unix.IFA_FLAGS:
-			if len(a.Value) >= 4 {
-				flags = binary.NativeEndian.Uint32(a.Value)
-			}
-		}
+func newAddress(flags uint32, attrs map[uint16][]byte) (netip.Addr, gid.Address) {
+	own, ok := attrs[unix.IFA_LOCAL]
+	if !ok {
+		own = attrs[unix.IFA_ADDRESS] // the other end's, if there is a local one
 	}
+	if f := attrs[unix.IFA_FLAGS]; len(f) >= 4 {
+		flags = binary.NativeEndian.Uint32(f)
+	}
+	ip := netipAddr(own)
 	return ip, state(ip, flags)
 }
 
@@ -116,67 +107,32 @@ func Source(peer netip.Addr, netdev string, routed bool) (source netip.Addr, err
 
 // route asks for the route to a peer, by an interface if index is not 0.
 func route(peer netip.Addr, index int, flags uint32) (oif int, source netip.Addr, err error) {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
-	if err != nil {
-		return 0, source, err
-	}
-	defer unix.Close(fd)
-	request := routeRequest(peer, index, flags)
-	if err := unix.Sendto(fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, source, err
-	}
-	reply := make([]byte, 8192)
-	n, _, err := unix.Recvfrom(fd, reply, 0)
-	if err != nil {
-		return 0, source, err
-	}
-	messages, err := syscall.ParseNetlinkMessage(reply[:n])
-	if err != nil {
-		return 0, source, err
-	}
-	for i := range messages {
-		m := &messages[i]
-		if m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4 {
-			return 0, source, syscall.Errno(-int32(binary.NativeEndian.Uint32(m.Data)))
-		}
-		attrs, err := syscall.ParseNetlinkRouteAttr(m)
-		if err != nil {
-			return 0, source, err
-		}
-		for _, a := range attrs {
-			switch {
-			case a.Attr.Type == unix.RTA_OIF && len(a.Value) >= 4:
-				oif = int(binary.NativeEndian.Uint32(a.Value))
-			case a.Attr.Type == unix.RTA_PREFSRC:
-				source = netipAddr(a.Value)
-			}
-		}
-	}
-	if oif == 0 {
-		return 0, source, syscall.ENETUNREACH
-	}
-	return oif, source, nil
-}
-
-// routeRequest is RTM_GETROUTE.
-func routeRequest(peer netip.Addr, index int, flags uint32) []byte {
 	rt := make([]byte, unix.SizeofRtMsg)
 	rt[0], rt[1] = unix.AF_INET6, byte(peer.BitLen())
 	if peer.Is4() {
 		rt[0] = unix.AF_INET
 	}
 	binary.NativeEndian.PutUint32(rt[8:], flags)
-	attr := func(typ uint16, value []byte) {
-		rt = binary.NativeEndian.AppendUint16(rt, uint16(unix.SizeofRtAttr+len(value)))
-		rt = append(binary.NativeEndian.AppendUint16(rt, typ), value...)
-	}
-	attr(unix.RTA_DST, peer.AsSlice())
+	rt = append(rt, netlink.Attr(unix.RTA_DST, peer.AsSlice())...)
 	if index > 0 {
-		attr(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(index)))
+		rt = append(rt, netlink.Attr(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(index)))...)
 	}
-	b := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(rt)))
-	b = binary.NativeEndian.AppendUint16(b, unix.RTM_GETROUTE)
-	b = binary.NativeEndian.AppendUint16(b, unix.NLM_F_REQUEST)
-	b = binary.NativeEndian.AppendUint64(b, 0) // no sequence: one reply
-	return append(b, rt...)
+	oif, err = netlink.With(unix.NETLINK_ROUTE, func(ask netlink.Ask) (oif int, err error) {
+		err = ask(unix.RTM_GETROUTE, 0, rt, func(typ uint16, m []byte) error {
+			if typ != unix.RTM_NEWROUTE || len(m) < unix.SizeofRtMsg {
+				return syscall.EINVAL
+			}
+			attrs, err := netlink.Attrs(m[unix.SizeofRtMsg:])
+			if b := attrs[unix.RTA_OIF]; len(b) >= 4 {
+				oif = int(binary.NativeEndian.Uint32(b))
+			}
+			source = netipAddr(attrs[unix.RTA_PREFSRC])
+			return err
+		})
+		return oif, err
+	})
+	if err == nil && oif == 0 {
+		err = syscall.ENETUNREACH
+	}
+	return oif, source, err
 }

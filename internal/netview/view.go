@@ -110,7 +110,7 @@ func (v *View) address(e *sysfs.GIDEntry) gid.Address {
 	if a, ok := v.addrs.states[address{e.Netdev, e.GID.Addr()}]; ok {
 		return a
 	}
-	switch byMAC := e.GID != (sysfs.GID{}) && v.addrs.linkLocal(e.Netdev) == e.GID; {
+	switch byMAC := e.GID != (sysfs.GID{}) && linkLocal(v.addrs.macs[e.Netdev]) == e.GID; {
 	case byMAC && e.Type == gid.TypeRoCEv1:
 		return gid.AddressUnknown // peers take the MAC from it, and ask for no address
 	case byMAC: // the table of each interface and bond has it, whatever their addresses are

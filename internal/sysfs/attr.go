@@ -8,34 +8,16 @@ import (
 
 // Attr reads the attribute with this path below the root, without the line end. No element but the last may be a file,
 // and the last is not followed as a symbolic link.
-func (r Root) Attr(elem ...string) (string, error) {
-	d, err := r.parent(elem)
-	if err != nil {
-		return "", err
-	}
-	defer d.close()
-	return d.attr(elem[len(elem)-1])
-}
+func (r Root) Attr(elem ...string) (string, error) { return r.one(elem, (*dir).attr) }
 
 // Number reads an attribute that holds one number.
 func (r Root) Number(elem ...string) (n int64, ok bool) {
-	d, err := r.parent(elem)
-	if err != nil {
-		return 0, false
-	}
-	defer d.close()
-	return d.number(elem[len(elem)-1])
+	text, _ := r.Attr(elem...)
+	return parseNumber(text)
 }
 
 // Link returns where the symbolic link with this path leads to.
-func (r Root) Link(elem ...string) (string, error) {
-	d, err := r.parent(elem)
-	if err != nil {
-		return "", err
-	}
-	defer d.close()
-	return d.readlink(elem[len(elem)-1])
-}
+func (r Root) Link(elem ...string) (string, error) { return r.one(elem, (*dir).readlink) }
 
 // Names lists the directory with this path in numeric order.
 func (r Root) Names(elem ...string) ([]string, error) { return namesOf(r.Entries(elem...)) }
@@ -55,12 +37,18 @@ func (r Root) Entries(elem ...string) ([]Entry, error) {
 	return list, err
 }
 
-// parent returns the directory in which the last element is, for reading that one.
-func (r Root) parent(elem []string) (*dir, error) {
+// one reads the last element of a path in the directory in which it is.
+func (r Root) one(elem []string, read func(d *dir, name string) (string, error)) (string, error) {
 	if err := validPath(elem); err != nil {
-		return nil, err
+		return "", err
 	}
-	return dirOfOne(r.path(elem[:len(elem)-1]...))
+	last := len(elem) - 1
+	d, err := dirOfOne(r.path(elem[:last]...))
+	if err != nil {
+		return "", err
+	}
+	defer d.close()
+	return read(d, elem[last])
 }
 
 func validPath(elem []string) error {

@@ -97,7 +97,7 @@ func (r Root) Devices() ([]Device, error) {
 		dev, err := r.device(name)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
 			continue
-		} else if exhausted(err) {
+		} else if Exhausted(err) {
 			return nil, err
 		} else if err != nil {
 			errs = append(errs, fmt.Errorf("RDMA device %s: %w", name, err))
@@ -178,7 +178,7 @@ func (r Root) device(name string) (Device, error) {
 			dev.Ports = append(dev.Ports, port)
 			p.close()
 		}
-		if exhausted(err) {
+		if Exhausted(err) {
 			return Device{}, err
 		} else if !Absent(err) {
 			ports.note(err)
@@ -201,7 +201,7 @@ func (d *dir) bus(dev *Device) {
 	}
 	b, err := d.sub("device")
 	if err != nil {
-		if exhausted(err) {
+		if Exhausted(err) {
 			d.failed = err
 		}
 		return
@@ -211,11 +211,11 @@ func (d *dir) bus(dev *Device) {
 		dev.Driver = filepath.Base(link)
 	}
 	text, known := b.known("numa_node")
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 0, 64)
-	if err != nil && known {
+	n, ok := parseNumber(text)
+	if !ok && known {
 		b.malformed("numa_node", text, "a number")
 	}
-	if err == nil && n >= 0 && n <= math.MaxInt32 {
+	if ok && n >= 0 && n <= math.MaxInt32 {
 		dev.NUMANode = int(n)
 	}
 	if b.failed != nil {
@@ -303,7 +303,7 @@ func (r Root) uverbs() (out map[string]string, unread []*fs.PathError, _ error) 
 	out = map[string]string{}
 	d, err := openDir(r.VerbsDir())
 	if err != nil {
-		if exhausted(err) {
+		if Exhausted(err) {
 			return nil, nil, err
 		}
 		return out, unreadDir(err), nil

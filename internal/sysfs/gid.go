@@ -33,6 +33,14 @@ func ParseGID(s string) (GID, error) {
 	return GID{}, fmt.Errorf("gid %s: want eight groups of four hex digits", quote(s))
 }
 
+// guid returns s if it is a GUID in the kernel's form, otherwise "".
+func guid(s string) string {
+	if _, err := ParseGID("0000:0000:0000:0000:" + s); err != nil {
+		return ""
+	}
+	return s
+}
+
 // quote returns s quoted and shortened for a message.
 func quote(s string) string {
 	if len(s) > 64 {
@@ -103,11 +111,11 @@ func (r Root) openGIDTable(dev string, port int) (*gidTable, error) {
 	t.types, err = p.sub("gid_attrs/types")
 	t.old = errors.Is(err, fs.ErrNotExist)
 	t.unread = unreadDir(err)
-	if !exhausted(err) {
+	if !Exhausted(err) {
 		t.ndevs, err = p.sub("gid_attrs/ndevs")
 		t.unread = append(t.unread, unreadDir(err)...)
 	}
-	if !exhausted(err) {
+	if !Exhausted(err) {
 		err = errors.Join(p.failed, d.failed)
 	}
 	if err != nil {

@@ -6,6 +6,12 @@ import (
 	"strings"
 )
 
+// parseNumber returns the number that a text is, in any base that has a prefix.
+func parseNumber(s string) (int64, bool) {
+	v, err := strconv.ParseInt(strings.TrimSpace(s), 0, 64)
+	return v, err == nil
+}
+
 // parseRate converts "2.5 Gb/sec (1X SDR)" to bits per second; it returns 0 for other texts.
 func parseRate(s string) int64 {
 	num, rest, _ := strings.Cut(s, " ")
@@ -14,14 +20,6 @@ func parseRate(s string) int64 {
 		return 0
 	}
 	return int64(math.Round(v * 1e9))
-}
-
-// guid returns s if it is a GUID in the kernel's form, otherwise "".
-func guid(s string) string {
-	if _, err := ParseGID("0000:0000:0000:0000:" + s); err != nil {
-		return ""
-	}
-	return s
 }
 
 // isPCI reports whether s is a PCI address: domain:bus:device.function.

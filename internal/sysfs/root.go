@@ -101,7 +101,7 @@ func (d *dir) known(name string) (s string, ok bool) {
 
 // note records why a value is not known.
 func (d *dir) note(err error) {
-	if exhausted(err) {
+	if Exhausted(err) {
 		d.failed = err
 	}
 	var at *fs.PathError
@@ -139,9 +139,9 @@ func Absent(err error) bool {
 		errors.Is(err, syscall.EOPNOTSUPP)
 }
 
-// exhausted reports whether err is a lack of descriptors or memory. An attribute that could not be
+// Exhausted reports whether err is a lack of descriptors or memory. An attribute that could not be
 // read for that reason must not be treated as absent.
-func exhausted(err error) bool {
+func Exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
@@ -156,11 +156,8 @@ func (d *dir) attr(name string) (string, error) {
 	return strings.TrimRight(string(buf[:n]), "\n\x00"), nil
 }
 
-// number reads an attribute that holds one number, in any base that has a prefix.
-func (d *dir) number(name string) (int64, bool) {
-	v, err := strconv.ParseInt(strings.TrimSpace(d.text(name)), 0, 64)
-	return v, err == nil
-}
+// number reads an attribute that holds one number.
+func (d *dir) number(name string) (int64, bool) { return parseNumber(d.text(name)) }
 
 // bounded reads a number from least to most; 0 if it is not known.
 func (d *dir) bounded(name string, least, most int64, want string) int64 {

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
 
 // message is a command as it is written: struct rdma_ucm_cmd_hdr, and the struct of the command.
@@ -20,13 +20,10 @@ type message[Q any] struct {
 // The build breaks here if the mirror loses its layout.
 var _ [440]byte = [unsafe.Sizeof(PathResp{})]byte{}
 
-// bytes views a struct of a fixed layout.
-func bytes[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
-
 // Tell writes a command that has no response.
 func Tell[Q any](w Writer, c Command, q *Q) error {
 	m := &message[Q]{command: c, in: uint16(unsafe.Sizeof(*q)), body: *q}
-	return write(w, c, bytes(m), nil)
+	return write(w, c, uverbs.Bytes(m), nil)
 }
 
 // Ask writes a command, and has the kernel store its response in r. at is the field of q that holds r's address. What a
@@ -34,9 +31,9 @@ func Tell[Q any](w Writer, c Command, q *Q) error {
 func Ask[Q, R any](w Writer, c Command, q *Q, at *uint64, r *R) error {
 	resp := new(R) // on the heap, where it does not move
 	*resp = *r
-	*at = uint64(cmem.Heap(unsafe.Pointer(resp)))
+	*at = uverbs.Address(uverbs.Bytes(resp))
 	m := &message[Q]{command: c, in: uint16(unsafe.Sizeof(*q)), out: uint16(unsafe.Sizeof(*r)), body: *q}
-	err := write(w, c, bytes(m), bytes(resp))
+	err := write(w, c, uverbs.Bytes(m), uverbs.Bytes(resp))
 	runtime.KeepAlive(resp)
 	if err == nil {
 		*r = *resp
@@ -47,7 +44,7 @@ func Ask[Q, R any](w Writer, c Command, q *Q, at *uint64, r *R) error {
 // Give writes a command without a response that has the address of b, which the kernel reads.
 func Give[Q any](w Writer, c Command, q *Q, at *uint64, b []byte) error {
 	if len(b) > 0 {
-		*at = uint64(cmem.Heap(unsafe.Pointer(unsafe.SliceData(b))))
+		*at = uverbs.Address(b)
 	}
 	err := Tell(w, c, q)
 	runtime.KeepAlive(b)
@@ -56,12 +53,12 @@ func Give[Q any](w Writer, c Command, q *Q, at *uint64, b []byte) error {
 
 // Conn returns the event's parameter of a connection.
 func Conn(e *abi.UCMEventResp) (p abi.UCMConnParam) {
-	copy(bytes(&p), e.Param[:])
+	copy(uverbs.Bytes(&p), e.Param[:])
 	return p
 }
 
 // UD returns the event's parameter of datagrams, or of a multicast group.
 func UD(e *abi.UCMEventResp) (p abi.UCMUDParam) {
-	copy(bytes(&p), e.Param[:])
+	copy(uverbs.Bytes(&p), e.Param[:])
 	return p
 }

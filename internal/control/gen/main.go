@@ -10,10 +10,10 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
-	"log"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
 // refusals are the methods of interfaces that return refusal.
@@ -29,19 +29,21 @@ var generated = []refusals{
 		"ErrNotNative"},
 }
 
-func main() {
+func main() { gotext.Main(".", generate) }
+
+// generate returns the files with the types. dir is the package's directory.
+func generate(dir string) (map[string][]byte, error) {
+	files := make(map[string][]byte)
 	for i := range generated {
-		src, err := generated[i].source(".")
-		if err == nil {
-			err = os.WriteFile(generated[i].to, src, 0o644)
-		}
-		if err != nil {
-			log.Fatal(err)
+		var err error
+		if files[generated[i].to], err = generated[i].source(dir); err != nil {
+			return nil, err
 		}
 	}
+	return files, nil
 }
 
-// source returns the source of the types. dir is the package's directory.
+// source returns the source of types.
 func (r *refusals) source(dir string) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, filepath.Join(dir, r.from), nil, 0)

@@ -3,6 +3,7 @@ package mlx5
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"syscall"
 
@@ -129,8 +130,7 @@ func (b *bars) page(i int) (*bar, error) {
 }
 
 func (b *bars) mapPage(cmd, i int) ([]byte, error) {
-	page := uverbs.PageSize()
-	return b.c.file.Map(mapOffset(cmd, i), page, uverbs.Writable)
+	return b.c.file.Map(mapOffset(cmd, i), uverbs.PageSize(), uverbs.Writable)
 }
 
 // mapOffset is where page i of a command of mmap is.
@@ -235,49 +235,42 @@ func (b *bars) end() error {
 		free = b.free
 	}
 	var errs []error
-	for _, p := range b.own {
-		errs = append(errs, free(p))
-	}
-	for _, p := range b.static {
-		errs = append(errs, free(p))
-	}
+	all := slices.AppendSeq(b.own, maps.Values(b.static))
 	if b.nc != nil {
-		errs = append(errs, free(b.nc))
+		all = append(all, b.nc)
+	}
+	for _, p := range all {
+		errs = append(errs, free(p))
 	}
 	b.own, b.static, b.common, b.nc = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
-// registerCount is how many doorbell registers a context wants from a kernel that makes them with the context.
-type registerCount struct{ total, lowLatency uint32 }
-
-// registersWanted returns it, with the limits that libmlx5 has (rdma-core v44.0, providers/mlx5/mlx5.c:600, 691, 2311).
-func registersWanted(pageSize int) (registerCount, error) {
+// registersWanted returns how many doorbell registers a context wants from a kernel that makes them with the context,
+// with the limits that libmlx5 has (rdma-core v44.0, providers/mlx5/mlx5.c:600, 691, 2311).
+func registersWanted(pageSize int) (all, lowLatency uint32, err error) {
 	const most, medium = 512, 12
 	total := envNumber("MLX5_TOTAL_UUARS", 16)
 	low := envNumber("MLX5_NUM_LOW_LAT_UUARS", 4)
 	if total < 1 || total > most {
-		return registerCount{}, syscall.EINVAL
+		return 0, 0, syscall.EINVAL
 	}
 	total = (max(total, pageSize/uarSize*regsPerUAR) + 1) &^ 1
 	if total > most {
-		return registerCount{}, syscall.ENOMEM
+		return 0, 0, syscall.ENOMEM
 	}
 	if low < 0 {
-		return registerCount{}, syscall.EINVAL
+		return 0, 0, syscall.EINVAL
 	}
 	if low = max(low, total-medium); low > total-1 {
-		return registerCount{}, syscall.ENOMEM
+		return 0, 0, syscall.ENOMEM
 	}
-	return registerCount{uint32(total), uint32(low)}, nil
+	return uint32(total), uint32(low), nil
 }
 
 // checkPage refuses pages that cannot be mapped.
 func checkPage(command string, off uint64, length uint32) error {
 	page := uverbs.PageSize()
-	if length < uarSize || int(length) > 16*page || length%uarSize != 0 || off%uint64(page) != 0 || off>>62 != 0 {
-		return &uverbs.ReplyError{Command: command, Field: fmt.Sprintf("offset %#x and length", off),
-			Got: uint64(length), Want: "a page"}
-	}
-	return nil
+	ok := length >= uarSize && int(length) <= 16*page && length%uarSize == 0 && off%uint64(page) == 0 && off>>62 == 0
+	return uverbs.Check(ok, command, fmt.Sprintf("offset %#x and length", off), uint64(length), "a page")
 }

@@ -36,14 +36,14 @@ func (v *Verbs) open(dev handle, flags ...uint32) (handle, error) {
 	if err != nil {
 		return 0, err
 	}
-	regs, err := registersWanted(uverbs.PageSize())
+	regs, lowLatency, err := registersWanted(uverbs.PageSize())
 	if err != nil {
 		return 0, err
 	}
 	for _, caps := range []uint64{abi.MLX5_LIB_CAP_4K_UAR | abi.MLX5_LIB_CAP_DYN_UAR, abi.MLX5_LIB_CAP_4K_UAR} {
 		var c *context
-		if c, err = v.start(dev, d, abi.MLX5IBAllocUcontextReq{TotalNumBFRegs: regs.total,
-			NumLowLatencyBFRegs: regs.lowLatency, MaxCQEVersion: cqeVersionV1, LibCaps: caps}, flags); err == nil {
+		if c, err = v.start(dev, d, abi.MLX5IBAllocUcontextReq{TotalNumBFRegs: regs,
+			NumLowLatencyBFRegs: lowLatency, MaxCQEVersion: cqeVersionV1, LibCaps: caps}, flags); err == nil {
 			c.handle = v.table.add(c)
 			return c.handle, nil
 		}

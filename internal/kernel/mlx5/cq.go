@@ -22,10 +22,7 @@ const (
 
 // deviceNumber24 checks the number of a new object.
 func deviceNumber24(command, field string, n uint32) error {
-	if n>>numberBits == 0 {
-		return nil
-	}
-	return &uverbs.ReplyError{Command: command, Field: field, Got: uint64(n), Want: "at most 24 bits"}
+	return uverbs.Check(n>>numberBits == 0, command, field, uint64(n), "at most 24 bits")
 }
 
 // pow2 rounds up to a power of two.
@@ -135,12 +132,7 @@ func (c *context) createCQ(a *abi.CQInitAttrEx, d *abi.MLX5IBCreateCQ) (handle, 
 	}
 	rings.InitRing(cmem.Pointer(uintptr(q.queue.ring.addr())), entries, q.size)
 	q.entries.Store(entries)
-	q.handle = c.v.table.add(q)
-	if err := q.create(fd, a.CompVector, kernel, d); err != nil {
-		c.v.table.remove(q.handle)
-		return 0, also(err, c.recycle(fateOf(err), q.queue, ring{}))
-	}
-	return q.handle, nil
+	return q.enter(q, ring{}, func() error { return q.create(fd, a.CompVector, kernel, d) })
 }
 
 // DVCreateCQ makes a CQ with attributes of mlx5.

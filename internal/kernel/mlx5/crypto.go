@@ -12,10 +12,6 @@ const (
 	generalLogin = 0x1f
 )
 
-// loginObject returns the object of the login.
-// Preconditions: c.login.mu is held, and there is a login.
-func (c *context) loginObject() obj { return obj{kernelObject{object{c: c}, c.login.number}} }
-
 // CryptoLogin logs in to the device.
 func (c *context) CryptoLogin(a *abi.MLX5DVCryptoLoginAttr) error {
 	const most = 1<<24 - 1
@@ -26,7 +22,7 @@ func (c *context) CryptoLogin(a *abi.MLX5DVCryptoLoginAttr) error {
 	switch {
 	case a.CompMask != 0:
 		return syscall.EINVAL
-	case c.login.is:
+	case c.login.made != nil:
 		return syscall.EEXIST
 	case g.crypto(c).Flags&need != need || !g.hasGeneral(generalLogin):
 		return syscall.EOPNOTSUPP
@@ -42,7 +38,7 @@ func (c *context) CryptoLogin(a *abi.MLX5DVCryptoLoginAttr) error {
 	if err != nil {
 		return err
 	}
-	c.login.is, c.login.number, c.login.id = true, made.number, id
+	c.login.made, c.login.id = &made, id
 	return nil
 }
 
@@ -50,12 +46,11 @@ func (c *context) CryptoLogin(a *abi.MLX5DVCryptoLoginAttr) error {
 func (c crypto) CryptoLoginQueryState(state *uint32) error {
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
-	if !c.login.is {
+	if c.login.made == nil {
 		*state = abi.MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN
 		return nil
 	}
-	made := c.loginObject()
-	o, err := made.queryGeneral(generalLogin, c.login.id)
+	o, err := c.login.made.queryGeneral(generalLogin, c.login.id)
 	if err != nil {
 		return err
 	}
@@ -75,12 +70,13 @@ func (c crypto) CryptoLoginQueryState(state *uint32) error {
 func (c crypto) CryptoLogout() error {
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
-	if !c.login.is {
+	if c.login.made == nil {
 		return syscall.ENOENT
 	}
-	made := c.loginObject()
-	err := made.end()
-	c.login.is = err != nil
+	err := c.login.made.end()
+	if err == nil {
+		c.login.made = nil
+	}
 	return err
 }
 
@@ -93,7 +89,7 @@ func (c crypto) importable(a *abi.MLX5DVDEKInitAttr, caps abi.MLX5DVCryptoCaps) 
 	}
 	c.login.mu.Lock()
 	defer c.login.mu.Unlock()
-	return c.login.is && caps.WrappedImportMethod&wrapped != 0
+	return c.login.made != nil && caps.WrappedImportMethod&wrapped != 0
 }
 
 // AsksForClearKeys returns true.

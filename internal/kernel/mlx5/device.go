@@ -60,7 +60,7 @@ func (v *Verbs) list() (l listing, err error) {
 		return last, nil
 	}
 	known, err := v.netlink() // an old kernel does not answer
-	if exhausted(err) {
+	if sysfs.Exhausted(err) {
 		return l, err
 	}
 	whole := v.live && err == nil
@@ -81,7 +81,7 @@ func (l *listing) read(r *reader, whole *bool) error {
 		d, ok, err := r.device(file)
 		i := slices.IndexFunc(l.names, func(e sysfs.Entry) bool { return e.Name == d.name })
 		switch {
-		case exhausted(err):
+		case sysfs.Exhausted(err):
 			return err
 		case err != nil || i < 0:
 			*whole = false
@@ -92,11 +92,6 @@ func (l *listing) read(r *reader, whole *bool) error {
 	}
 	slices.SortFunc(l.devices, func(a, b facts) int { return sysfs.NaturalCompare(a.name, b.name) })
 	return nil
-}
-
-// exhausted reports whether err is a lack of descriptors or memory, which hides no device.
-func exhausted(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 // reader reads devices from netlink's answer, and what that lacks from sysfs.
@@ -145,7 +140,7 @@ func (r *reader) drives(name string, driver uint32) (bool, error) {
 		return driver == driverID, nil
 	}
 	vendor, err := r.root.Attr("class", "infiniband", name, "device", "vendor")
-	if !exhausted(err) { // a device that is not on PCI has none
+	if !sysfs.Exhausted(err) { // a device that is not on PCI has none
 		err = nil
 	}
 	return strings.TrimSpace(vendor) == mellanox, err

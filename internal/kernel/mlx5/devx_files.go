@@ -39,11 +39,8 @@ func (e *eventFile) subscribe(of handle, types []uint16, how uverbs.Arg) error {
 	o := new(obj)
 	if of != 0 {
 		var err error
-		if o, err = get[obj](e.c.v, of); err != nil {
+		if o, err = mine[obj](e.c, of); err != nil {
 			return err
-		}
-		if o.c != e.c {
-			return syscall.EINVAL
 		}
 	}
 	return unsupported(e.c.file.Method("devx_subscribe_event", objectDevX, devxSubscribe, uverbs.FD(attr0, e.fd),
@@ -103,9 +100,6 @@ func (a *answerFile) DevXGetAsyncCmdComp(b []byte) error {
 	if !ok {
 		return &uverbs.ReplyError{Command: "devx_obj_query_async", Field: "number", Got: id, Want: "that of a query"}
 	}
-	if n != numberSize+want {
-		return &uverbs.ReplyError{Command: "devx_obj_query_async", Field: "bytes of an answer", Got: uint64(n),
-			Want: fmt.Sprint(numberSize + want)}
-	}
-	return nil
+	return uverbs.Check(n == numberSize+want, "devx_obj_query_async", "bytes of an answer", uint64(n),
+		fmt.Sprint(numberSize+want))
 }

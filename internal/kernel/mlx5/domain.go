@@ -1,8 +1,6 @@
 package mlx5
 
 import (
-	"syscall"
-
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/kernel/uverbs"
 )
@@ -62,12 +60,9 @@ func (t *td) DeallocTD() error {
 func (p *pd) AllocParentDomain(t handle) (*pd, error) {
 	n := &pd{kernelObject: numbered(p.c, p.number), device: p.device, parent: true}
 	if t != 0 {
-		d, err := get[td](p.c.v, t)
+		d, err := mine[td](p.c, t)
 		if err != nil {
 			return nil, err
-		}
-		if d.c != p.c {
-			return nil, syscall.EINVAL
 		}
 		n.reg = d.reg
 	}

@@ -56,7 +56,7 @@ const xrcEvent = 0x80000000
 
 // counted is an object that has async events.
 type counted interface {
-	context() *context
+	owned
 	asyncCount() *count
 }
 
@@ -78,7 +78,7 @@ func notAnObject(command string, h uint64, want string) error {
 // found looks up the object of an event. ok is false if it has ended: that of a removed device ends without its events.
 func (c *context) found(command string, h uint64) (o any, ok bool, err error) {
 	o, issued := c.v.table.load(handle(h))
-	if b, is := o.(interface{ owner() handle }); o != nil && (!is || b.owner() != c.handle) || !issued {
+	if b, is := o.(owned); o != nil && (!is || b.context() != c) || !issued {
 		return nil, false, notAnObject(command, h, "one of this context")
 	}
 	return o, o != nil, nil

@@ -66,6 +66,17 @@ func fateOf(err error) fate {
 	return ended
 }
 
+// enter gives an object its handle, then has the kernel make it. If that fails, the handle is gone, and its memory
+// recycled.
+func (r *ringed) enter(o any, sends ring, create func() error) (handle, error) {
+	h := r.c.v.table.add(o)
+	if err := create(); err != nil {
+		r.c.v.table.remove(h)
+		return 0, also(err, r.c.recycle(fateOf(err), r.queue, sends))
+	}
+	return h, nil
+}
+
 // retire ends an object, after the command that destroys it: when its events were acknowledged.
 func (r *ringed) retire(command string, err error, sends ring, events ...reported) error {
 	f, err := r.c.finish(command, err, events...)

@@ -80,10 +80,7 @@ func (r *ruleArgs) add(a *abi.MLX5DVFlowActionAttr) error {
 		}
 		return r.take(nil, destination, func() (*context, uverbs.Arg) { return r.c, uverbs.Uint32(attr0+9, flag) })
 	case abi.MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION:
-		f, err := get[flowAction](r.v, h)
-		if err == nil && f.c != r.c {
-			err = syscall.EINVAL
-		}
+		f, err := mine[flowAction](r.c, h)
 		if err == nil {
 			r.changes = append(r.changes, f.number)
 		}

@@ -15,16 +15,19 @@ func netdevIndex(root sysfs.Root, dev string) uint32 {
 	return uint32(n)
 }
 
-// vlanOf returns the VLAN of a netdev, and otherwise if it has none.
-func vlanOf(dev string, otherwise uint16) uint16 {
+// noVLAN is the VLAN of what has none.
+const noVLAN = 0xffff
+
+// vlanOf returns the VLAN of a netdev.
+func vlanOf(dev string) uint16 {
 	b, err := os.ReadFile(filepath.Join("/proc/net/vlan", filepath.Base(dev)))
 	if err != nil {
-		return otherwise
+		return noVLAN
 	}
 	_, rest, _ := strings.Cut(string(b), "VID: ")
 	id, _, _ := strings.Cut(rest, "\t")
 	if n, err := strconv.ParseUint(strings.TrimSpace(id), 10, 12); err == nil {
 		return uint16(n)
 	}
-	return otherwise
+	return noVLAN
 }

@@ -49,13 +49,11 @@ func (v *Verbs) createQP(h handle, a *abi.QPInitAttrEx, o own) (handle, error) {
 			return 0, err
 		}
 	}
-	q.handle = v.table.add(q)
-	if err := q.create(k); err != nil {
-		v.table.remove(q.handle)
-		return 0, also(err, c.recycle(fateOf(err), q.queue, q.sends))
+	n, err := q.enter(q, q.sends, func() error { return q.create(k) })
+	if err == nil {
+		a.Cap = q.init.Cap
 	}
-	a.Cap = q.init.Cap
-	return q.handle, nil
+	return n, err
 }
 
 // alloc allocates the rings. Those of a raw packet QP are apart.
@@ -106,31 +104,25 @@ func (v *Verbs) queuesOf(h handle, a *abi.QPInitAttrEx) (*request, error) {
 		k.c, k.PDHandle, k.reg = p.c, p.number, p.reg
 	}
 	if !k.options.NoSend {
-		q, err := get[cq](v, a.SendCQ)
+		q, err := mine[cq](k.c, a.SendCQ)
 		if err != nil {
 			return nil, err
 		}
-		if k.SendCQHandle = q.kernel; q.c != k.c {
-			return nil, syscall.EINVAL
-		}
+		k.SendCQHandle = q.kernel
 	}
 	if !k.options.NoRecv {
-		q, err := get[cq](v, a.RecvCQ)
+		q, err := mine[cq](k.c, a.RecvCQ)
 		if err != nil {
 			return nil, err
 		}
-		if k.RecvCQHandle = q.kernel; q.c != k.c {
-			return nil, syscall.EINVAL
-		}
+		k.RecvCQHandle = q.kernel
 	}
 	if a.SRQ != 0 && !k.options.NoRecv {
-		s, err := get[srq](v, a.SRQ)
+		s, err := mine[srq](k.c, a.SRQ)
 		if err != nil {
 			return nil, err
 		}
-		if k.IsSRQ, k.SRQHandle = 1, s.kernel; s.c != k.c {
-			return nil, syscall.EINVAL
-		}
+		k.IsSRQ, k.SRQHandle = 1, s.kernel
 	}
 	return k, nil
 }

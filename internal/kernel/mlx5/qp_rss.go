@@ -26,14 +26,13 @@ func (v *Verbs) createRSS(h handle, a *abi.QPInitAttrEx) (handle, error) {
 	}
 	copy(d.RxHashKey[:], cmem.Slice[byte](hash.RxHashKey, int(hash.RxHashKeyLen)))
 	q := &qp{ringed: of(p.c), opened: true, init: *a}
-	q.handle = v.table.add(q)
-	k := &abi.UverbsCreateQP{UserHandle: uint64(q.handle), PDHandle: p.number, QPType: uint8(a.QPType)}
-	r, err := p.c.file.CreateQP(k, uverbs.QPOptions{Table: &t.number, NoSend: true, NoRecv: true},
-		uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(new(abi.MLX5IBCreateQPResp))})
-	if err != nil {
-		v.table.remove(q.handle)
-		return 0, err
-	}
-	q.kernel, q.number = r.QPHandle, r.QPN
-	return q.handle, nil
+	return q.enter(q, ring{}, func() error {
+		k := &abi.UverbsCreateQP{UserHandle: uint64(q.handle), PDHandle: p.number, QPType: uint8(a.QPType)}
+		r, err := p.c.file.CreateQP(k, uverbs.QPOptions{Table: &t.number, NoSend: true, NoRecv: true},
+			uverbs.Driver{In: uverbs.Bytes(d), Out: uverbs.Bytes(new(abi.MLX5IBCreateQPResp))})
+		if err == nil {
+			q.kernel, q.number = r.QPHandle, r.QPN
+		}
+		return err
+	})
 }

@@ -131,11 +131,10 @@ func (c queries) gidType(port, index uint8) (uint32, error) {
 
 // vlan returns the VLAN of a GID's netdev, 0xffff if it has none.
 func (c queries) vlan(port, index uint8) uint16 {
-	const none = 0xffff
 	if dev := c.v.root.GIDEntry(c.dev.name, port, int(index)).Netdev; dev != "" {
-		return vlanOf(dev, none)
+		return vlanOf(dev)
 	}
-	return none
+	return noVLAN
 }
 
 // QueryPKey returns a partition key.

@@ -57,21 +57,13 @@ func (c scheduler) share(kind uint32, a *abi.MLX5DVSchedAttr) (*share, error) {
 	if err := c.checkSched(kind, a); err != nil {
 		return nil, err
 	}
-	var parent uint32
-	if a.Parent != 0 {
-		p, err := get[share](c.v, a.Parent)
-		if err != nil {
-			return nil, err
-		}
-		if p.c != c.context || p.kind != schedNode {
-			return nil, syscall.EINVAL
-		}
-		parent = p.id
+	parent, err := c.element(a.Parent, schedNode)
+	if err != nil {
+		return nil, err
 	}
 	e := &share{kind: kind}
 	in := generalCommand(createGeneral, generalShare, 0, schedSize)
 	schedule(in, kind, a, parent)
-	var err error
 	e.obj, e.id, err = c.makeGeneral(in)
 	return e, err
 }
@@ -107,13 +99,13 @@ func (e *share) SchedNodeDestroy() error { return e.end() }
 // SchedLeafDestroy ends an element that no QP sends by.
 func (e *share) SchedLeafDestroy() error { return e.end() }
 
-// leaf returns the number of an element, 0 without one.
-func (c scheduler) leaf(h handle) (uint32, error) {
+// element returns the number of an element of a kind, 0 without one.
+func (c scheduler) element(h handle, kind uint32) (uint32, error) {
 	if h == 0 {
 		return 0, nil
 	}
-	e, err := get[share](c.v, h)
-	if err == nil && (e.c != c.context || e.kind != schedLeaf) {
+	e, err := mine[share](c.context, h)
+	if err == nil && e.kind != kind {
 		err = syscall.EINVAL
 	}
 	if err != nil {
@@ -125,11 +117,11 @@ func (c scheduler) leaf(h handle) (uint32, error) {
 // ModifyQPSchedElem has a QP send its requests, and RC its responses, by elements.
 func (q *qp) ModifyQPSchedElem(requests, responses handle) error {
 	const queues, pairs = 0x8, 0x21 // C: nic_sq_scheduling, nic_qp_scheduling
-	request, err := scheduler{q.c}.leaf(requests)
+	request, err := scheduler{q.c}.element(requests, schedLeaf)
 	if err != nil {
 		return err
 	}
-	response, err := scheduler{q.c}.leaf(responses)
+	response, err := scheduler{q.c}.element(responses, schedLeaf)
 	if err != nil {
 		return err
 	}

@@ -61,14 +61,12 @@ func (v *Verbs) createSRQ(h handle, a *abi.SRQAttr, x *uverbs.XRC) (handle, erro
 	for w := range s.tail {
 		binary.BigEndian.PutUint16(s.queue.ring.bytes[uint64(w)*stride+2:], uint16(w+1))
 	}
-	s.handle = v.table.add(s)
 	sges := uint32(stride-nextSize) / sgeSize
-	if err := s.create(p, sges, a.SRQLimit, x); err != nil {
-		v.table.remove(s.handle)
-		return 0, also(err, c.recycle(fateOf(err), s.queue, ring{}))
+	n, err := s.enter(s, ring{}, func() error { return s.create(p, sges, a.SRQLimit, x) })
+	if err == nil {
+		a.MaxWR, a.MaxSGE = s.tail, sges
 	}
-	a.MaxWR, a.MaxSGE = s.tail, sges
-	return s.handle, nil
+	return n, err
 }
 
 func (s *srq) create(p *pd, sges, limit uint32, x *uverbs.XRC) error {

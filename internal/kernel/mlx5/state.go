@@ -54,8 +54,8 @@ func (o *object) context() *context { return o.c }
 
 func (o *object) setHandle(h handle) { o.handle = h }
 
-// owner returns the handle of the object's context.
-func (o *object) owner() handle { return o.c.handle }
+// owned is an object of a context, or a context.
+type owned interface{ context() *context }
 
 // facts describe a device of the list.
 type facts struct {
@@ -97,7 +97,7 @@ type context struct {
 	reserved reservedQPNs
 }
 
-func (c *context) owner() handle { return c.handle }
+func (c *context) context() *context { return c }
 
 // Parts of what a context does.
 type (
@@ -151,10 +151,9 @@ type count struct{ read, acked uint32 }
 
 // login is an application's at the device, for wrapped keys.
 type login struct {
-	mu     sync.Mutex
-	is     bool
-	number uint32 // the kernel's
-	id     uint32 // the device's
+	mu   sync.Mutex
+	made *obj   // nil if there is none
+	id   uint32 // the device's
 }
 
 // clocks are pages that the device and the kernel write. They are mapped when they are first read.

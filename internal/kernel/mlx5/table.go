@@ -25,8 +25,8 @@ func (t *table) add(o any) handle {
 		t.objects = make(map[handle]any)
 	}
 	t.last++
-	if owned, ok := o.(interface{ setHandle(handle) }); ok {
-		owned.setHandle(t.last)
+	if n, ok := o.(interface{ setHandle(handle) }); ok {
+		n.setHandle(t.last)
 	}
 	t.objects[t.last] = o
 	return t.last
@@ -43,8 +43,8 @@ func (t *table) removeOf(ctx handle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.objects, func(_ handle, o any) bool {
-		owned, ok := o.(interface{ owner() handle })
-		return ok && owned.owner() == ctx
+		n, ok := o.(owned)
+		return ok && n.context().handle == ctx
 	})
 }
 
@@ -62,6 +62,18 @@ func get[T any](v *Verbs, h handle) (*T, error) {
 		return p, nil
 	}
 	return nil, &HandleError{h}
+}
+
+// mine is get for an object of a context.
+func mine[T any, P interface {
+	*T
+	owned
+}](c *context, h handle) (*T, error) {
+	o, err := get[T](c.v, h)
+	if err == nil && P(o).context() != c {
+		return nil, syscall.EINVAL
+	}
+	return o, err
 }
 
 // also adds to err an error of cleaning up, if there is one. An errno alone stays one.

@@ -34,8 +34,8 @@ type Rings struct {
 // Owner returns the context of an object.
 func (v *Verbs) Owner(h handle) handle {
 	o, _ := v.table.load(h)
-	if o, ok := o.(interface{ owner() handle }); ok {
-		return o.owner()
+	if o, ok := o.(owned); ok {
+		return o.context().handle
 	}
 	return 0
 }

@@ -67,21 +67,20 @@ func newWQ(v *Verbs, a *abi.WQInitAttr, strides *abi.MLX5DVStridingRQInitAttr) (
 	if w.queue, err = c.memory.queue(s.bytes()); err != nil {
 		return 0, err
 	}
-	w.handle = v.table.add(w)
-	k := &abi.UverbsExCreateWQ{WQType: a.WQType, UserHandle: uint64(w.handle), PDHandle: p.number,
-		CQHandle: q.kernel, MaxWR: a.MaxWR, MaxSGE: a.MaxSGE}
+	k := &abi.UverbsExCreateWQ{WQType: a.WQType, PDHandle: p.number, CQHandle: q.kernel, MaxWR: a.MaxWR,
+		MaxSGE: a.MaxSGE}
 	if a.CompMask&abi.IBV_WQ_INIT_ATTR_FLAGS != 0 {
 		k.CreateFlags = a.CreateFlags
 	}
-	if err := w.create(k, strides); err != nil {
-		v.table.remove(w.handle)
-		return 0, also(err, c.recycle(fateOf(err), w.queue, ring{}))
+	n, err := w.enter(w, ring{}, func() error { return w.create(k, strides) })
+	if err == nil {
+		a.MaxWR, a.MaxSGE = s.granted.MaxRecvWR, s.granted.MaxRecvSGE
 	}
-	a.MaxWR, a.MaxSGE = s.granted.MaxRecvWR, s.granted.MaxRecvSGE
-	return w.handle, nil
+	return n, err
 }
 
 func (w *wq) create(k *abi.UverbsExCreateWQ, strides *abi.MLX5DVStridingRQInitAttr) error {
+	k.UserHandle = uint64(w.handle)
 	d := &abi.MLX5IBCreateWQ{BufAddr: w.queue.ring.addr(), DbAddr: uint64(w.queue.record.addr()), RQWQECount: w.wqes,
 		RQWQEShift: uint32(bits.TrailingZeros32(w.stride)), UserIndex: w.c.userIndex()}
 	if strides != nil {

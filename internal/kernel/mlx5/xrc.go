@@ -29,18 +29,16 @@ func (v *Verbs) OpenQP(_ handle, a *abi.QPOpenAttr) (handle, error) {
 		return 0, err
 	}
 	q := &qp{ringed: of(x.c), opened: true, init: abi.QPInitAttrEx{QPType: a.QPType, QPContext: a.QPContext}}
-	q.handle = v.table.add(q)
-	r, err := x.c.file.OpenQP(uint64(q.handle), x.number, a.QPNum, uint8(a.QPType))
-	if err == nil {
+	return q.enter(q, ring{}, func() error {
+		r, err := x.c.file.OpenQP(uint64(q.handle), x.number, a.QPNum, uint8(a.QPType))
+		if err != nil {
+			return err
+		}
 		q.kernel, q.number = r.QPHandle, r.QPN
 		if err = deviceNumber24("open_qp", "qpn", r.QPN); err != nil {
 			_, e := x.c.file.DestroyQP(q.kernel)
 			err = x.c.undo(err, e)
 		}
-	}
-	if err != nil {
-		v.table.remove(q.handle)
-		return 0, err
-	}
-	return q.handle, nil
+		return err
+	})
 }

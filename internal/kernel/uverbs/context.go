@@ -50,7 +50,7 @@ const noFD = 1<<32 - 1
 // newFD checks a descriptor that the kernel gave, and makes it close on exec.
 func (f *File) newFD(command string, fd uint32) (int, error) {
 	ok := fd <= 1<<31-1 && int(fd) != f.fd && protect(int(fd)) == nil
-	if err := check(ok, command, "descriptor", uint64(fd), "a new one"); err != nil {
+	if err := Check(ok, command, "descriptor", uint64(fd), "a new one"); err != nil {
 		return -1, err
 	}
 	return int(fd), nil

@@ -23,7 +23,7 @@ func (f *File) QueryDeviceEx(d Driver) (*abi.UverbsExQueryDeviceResp, error) {
 	n := r.ResponseLength
 	least, most := sizeOf[abi.UverbsQueryDeviceResp]()+8, sizeOf[abi.UverbsExQueryDeviceResp]()
 	ok := uintptr(n) >= least && uintptr(n) <= most
-	return r, check(ok, queryDeviceEx.name, "length", uint64(n), "that of the struct")
+	return r, Check(ok, queryDeviceEx.name, "length", uint64(n), "that of the struct")
 }
 
 // QueryPort returns the attributes of a port. A write fills LegacyResp.
@@ -48,5 +48,5 @@ func (f *File) QueryGIDTable(entries []abi.GIDEntry) (int, error) {
 		return 0, err
 	}
 	ok := *n <= uint64(len(entries))
-	return int(*n), check(ok, queryGIDTable.name, "entries", *n, "at most those that there is room for")
+	return int(*n), Check(ok, queryGIDTable.name, "entries", *n, "at most those that there is room for")
 }

@@ -43,8 +43,8 @@ func (e *VersionError) Error() string { return fmt.Sprintf("%s is %d, want %d", 
 // Unwrap returns ENOSYS.
 func (e *VersionError) Unwrap() error { return syscall.ENOSYS }
 
-// check returns a *ReplyError if ok is false.
-func check(ok bool, command, field string, got uint64, want string) error {
+// Check returns a *ReplyError if ok is false.
+func Check(ok bool, command, field string, got uint64, want string) error {
 	if ok {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (f *File) CreateCQ(q *abi.UverbsCreateCQ, flags uint32, d Driver) (*abi.Uve
 		if _, _, err := f.DestroyCQ(r.CQHandle); err != nil {
 			f.Doubt.Store(true)
 		}
-		return nil, check(false, createCQ.name, "entries", uint64(r.CQE), fmt.Sprintf("at least %d", q.CQE))
+		return nil, Check(false, createCQ.name, "entries", uint64(r.CQE), fmt.Sprintf("at least %d", q.CQE))
 	}
 	return r, nil
 }
@@ -39,7 +39,7 @@ func (f *File) ResizeCQ(handle, cqe uint32, driver []byte) error {
 	if err := f.do(&resizeCQ, request{Bytes(q), Bytes(r), Driver{In: driver}}); err != nil {
 		return err
 	}
-	return check(r[0] == cqe, resizeCQ.name, "entries", uint64(r[0]), fmt.Sprint(cqe))
+	return Check(r[0] == cqe, resizeCQ.name, "entries", uint64(r[0]), fmt.Sprint(cqe))
 }
 
 // ModerateCQ sets after how many completions, or how many microseconds, an armed CQ raises an event.

@@ -94,7 +94,7 @@ func Read(fd int, b []byte) error {
 	if err != nil {
 		return err
 	}
-	return check(n == len(b), "read", "bytes of an event", uint64(n), "all of them")
+	return Check(n == len(b), "read", "bytes of an event", uint64(n), "all of them")
 }
 
 // ReadSome reads one event of least to len(b) bytes, and returns how many it has.
@@ -110,7 +110,7 @@ func ReadSome(fd int, b []byte, least int) (int, error) {
 			return 0, syscall.EIO
 		}
 		if n < least {
-			return n, check(false, "read", "bytes of an event", uint64(n), fmt.Sprintf("%d or more", least))
+			return n, Check(false, "read", "bytes of an event", uint64(n), fmt.Sprintf("%d or more", least))
 		}
 		return n, nil
 	}

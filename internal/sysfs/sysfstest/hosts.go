@@ -30,12 +30,7 @@ const enough = 1 << 16
 
 // Long is an address as the kernel writes a GID.
 func Long(address string) string {
-	g := netip.MustParseAddr(address).As16()
-	var groups []string
-	for i := 0; i < len(g); i += 2 {
-		groups = append(groups, fmt.Sprintf("%02x%02x", g[i], g[i+1]))
-	}
-	return strings.Join(groups, ":")
+	return netip.AddrFrom16(netip.MustParseAddr(address).As16()).StringExpanded()
 }
 
 // ByMAC is the link-local address of a MAC.

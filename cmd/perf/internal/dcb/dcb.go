@@ -9,6 +9,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/netlink"
 )
 
 // Selectors of an [App] whose protocol is no port and no EtherType.
@@ -173,12 +175,5 @@ func (p *Port) ieee(typ uint16, v []byte) error {
 
 // request is RTM_GETDCB with DCB_CMD_IEEE_GET, without the header of netlink.
 func request(netdev string) []byte {
-	b := []byte{0, cmdIEEEGet, 0, 0}
-	b = binary.NativeEndian.AppendUint16(b, uint16(4+len(netdev)+1))
-	b = binary.NativeEndian.AppendUint16(b, attrIfName)
-	b = append(append(b, netdev...), 0)
-	for len(b)%4 != 0 {
-		b = append(b, 0)
-	}
-	return b
+	return append([]byte{0, cmdIEEEGet, 0, 0}, netlink.Attr(attrIfName, append([]byte(netdev), 0))...)
 }

@@ -22,10 +22,24 @@ func app(selector, priority uint8, protocol uint16) []byte {
 	return attr(appIEEE, binary.NativeEndian.AppendUint16([]byte{selector, priority}, protocol))
 }
 
-func message(typ uint16, body []byte) []byte {
-	b := binary.NativeEndian.AppendUint32(nil, uint32(16+len(body)))
-	b = binary.NativeEndian.AppendUint16(b, typ)
-	return append(append(b, make([]byte, 10)...), body...)
+// answer is a kernel that sends one message, or none if the type is 0, and then an error.
+type answer struct {
+	typ  uint16
+	body []byte
+	err  error
+}
+
+func (a answer) parse() (*Port, error) {
+	return port(func(typ, flags uint16, body []byte, do func(uint16, []byte) error) error {
+		want := slices.Concat([]byte{0, cmdIEEEGet, 0, 0}, attr(attrIfName, []byte("eth2\x00")))
+		if typ != unix.RTM_GETDCB || flags != 0 || !slices.Equal(body, want) {
+			return syscall.EINVAL
+		}
+		if a.typ == 0 {
+			return a.err
+		}
+		return errors.Join(do(a.typ, a.body), a.err)
+	}, "eth2")
 }
 
 // reply is what dcbnl_ieee_fill of net/dcb/dcbnl.c (Linux 6.1) writes for an adapter with PFC on priority 3 and DSCP 26
@@ -45,7 +59,7 @@ func reply() []byte {
 }
 
 func TestParse(t *testing.T) {
-	p, err := parseMessage(message(unix.RTM_GETDCB, reply()))
+	p, err := answer{unix.RTM_GETDCB, reply(), nil}.parse()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,30 +84,24 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	whole := message(unix.RTM_GETDCB, reply())
-	short := func(attrs []byte) []byte { return message(unix.RTM_GETDCB, append(reply()[:4], attrs...)) }
-	for name, b := range map[string][]byte{
-		"nothing":           nil,
-		"half a header":     whole[:10],
-		"another command":   message(unix.RTM_GETDCB, []byte{0, 1, 0, 0}),
-		"another type":      message(99, reply()),
-		"cut off":           message(unix.RTM_GETDCB, reply()[:40]),
-		"longer than read":  whole[:len(whole)-1],
+	short := func(attrs []byte) answer { return answer{unix.RTM_GETDCB, append(reply()[:4], attrs...), nil} }
+	for name, a := range map[string]answer{
+		"nothing":           {},
+		"an empty message":  {unix.RTM_GETDCB, nil, nil},
+		"another command":   {unix.RTM_GETDCB, []byte{0, 1, 0, 0}, nil},
+		"another type":      {99, reply(), nil},
+		"cut off":           {unix.RTM_GETDCB, reply()[:40], nil},
 		"short PFC":         short(attr(attrIEEE, attr(ieeePFC, make([]byte, 8)))),
 		"short ETS":         short(attr(attrIEEE, attr(ieeeETS, []byte{1}))),
 		"short application": short(attr(attrIEEE, attr(ieeeApps, attr(1, []byte{5})))),
 		"no mode":           short(attr(attrDCBX)),
 		"an attribute of 0": short([]byte{0, 0, 1, 0}),
-		"no errno":          message(unix.NLMSG_ERROR, []byte{1, 2}),
-		"errno 0":           message(unix.NLMSG_ERROR, make([]byte, 4)),
 	} {
-		if p, err := parseMessage(b); err == nil {
+		if p, err := a.parse(); err == nil {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
-	e := int32(-int(syscall.EOPNOTSUPP))
-	_, err := parseMessage(message(unix.NLMSG_ERROR, binary.NativeEndian.AppendUint32(nil, uint32(e))))
-	if !errors.Is(err, syscall.EOPNOTSUPP) {
+	if _, err := (answer{err: syscall.EOPNOTSUPP}).parse(); !errors.Is(err, syscall.EOPNOTSUPP) {
 		t.Errorf("%v", err)
 	}
 }
@@ -111,11 +119,10 @@ func TestRead(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(message(unix.RTM_GETDCB, reply()))
-	f.Add(message(unix.NLMSG_ERROR, []byte{0xa1, 0xff, 0xff, 0xff}))
-	f.Add(message(unix.RTM_GETDCB, append(reply()[:4], attr(attrIEEE, attr(ieeeApps, app(5, 9, 64)))...)))
+	f.Add(reply())
+	f.Add(append(reply()[:4], attr(attrIEEE, attr(ieeeApps, app(5, 9, 64)))...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := parseMessage(b)
+		p, err := parse(b)
 		if (p == nil) == (err == nil) {
 			t.Fatalf("%+v, %v", p, err)
 		}

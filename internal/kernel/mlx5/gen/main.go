@@ -11,25 +11,17 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"log"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/gotext"
 )
 
 const output = "handles_gen.go"
 
-func main() {
-	src, err := source(".")
-	if err == nil {
-		err = os.WriteFile(output, src, 0o644)
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-}
+func main() { gotext.Main(".", generate) }
 
 // method is one of an object, or of a part of it: a struct that has only a pointer to the object.
 type method struct {
@@ -59,8 +51,8 @@ var paths = []path{{"Verbs", "Verbs", "p", ""}, {"Rings", "MLX5", "p.v", "DV"}}
 // ending matches the names of methods after which an object has no handle.
 var ending = regexp.MustCompile(`Destroy|Dealloc|Dereg|Free|Unimport|^Close`)
 
-// source returns the source of the methods. dir is the package's directory.
-func source(dir string) ([]byte, error) {
+// generate returns the file with the methods. dir is the package's directory.
+func generate(dir string) (map[string][]byte, error) {
 	g := generator{interfaces: make(map[string]*ast.InterfaceType), methods: make(map[string][]*method),
 		byHand: make(map[string]bool), parts: make(map[string]string)}
 	if err := each(filepath.Join(dir, "../../control"), g.ofControl); err != nil {
@@ -81,7 +73,8 @@ func source(dir string) ([]byte, error) {
 			}
 		}
 	}
-	return format.Source(g.Bytes())
+	src, err := format.Source(g.Bytes())
+	return map[string][]byte{output: src}, err
 }
 
 // each calls do with the nodes of a package that are written by hand.

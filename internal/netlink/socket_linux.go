@@ -1,15 +1,11 @@
-package nldev
+package netlink
 
 import "golang.org/x/sys/unix"
 
-const (
-	family = 20 // C: NETLINK_RDMA
+const patience = 5000 // milliseconds; the kernel answers before the message is sent
 
-	patience = 5000 // milliseconds; the kernel answers before the message is sent
-)
-
-// with calls f with a connection.
-func with[T any](f func(exchange) (T, error)) (T, error) {
+// With calls f with a connection to a family, as in NETLINK_ROUTE.
+func With[T any](family int, f func(Ask) (T, error)) (T, error) {
 	var none T
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, family)
 	if err != nil {
@@ -30,12 +26,12 @@ func with[T any](f func(exchange) (T, error)) (T, error) {
 		}
 	}
 	seq := uint32(0)
-	return f(func(typ, flags uint16, attributes []byte, do func(map[uint16][]byte)) error {
+	return f(func(typ, flags uint16, body []byte, do func(uint16, []byte) error) error {
 		seq++
 		to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
-		if err := unix.Sendto(fd, request(typ, flags, seq, attributes), 0, to); err != nil {
+		if err := unix.Sendto(fd, request(typ, flags, seq, body), 0, to); err != nil {
 			return err
 		}
-		return answers(seq, flags&flagDump != 0, read, do)
+		return answers(seq, flags&FlagDump != 0, read, do)
 	})
 }
