@@ -81,17 +81,11 @@ func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, destroy)})
 }
 
-// CreateMLX5 is CreateQP for a QP with such work requests.
-func (friends) CreateMLX5(pd *PD, send, recv *CQ, opt *QPOptions, ops MLX5SendOps,
+// CreateMLX5 is CreateQP for a QP with such work requests. One of mlx5's dynamically connected transport is dc, and may
+// have streams.
+func (friends) CreateMLX5(pd *PD, send, recv *CQ, opt *QPOptions, dc, streams bool, ops MLX5SendOps,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), mlx5: ops})
-}
-
-// CreateDC is CreateQP for QPs of mlx5's dynamically connected transport, which may have streams.
-func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
-	ops MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt,
-		qpMaker{Pair: pd.dev.pair(create, nil), dc: true, streams: streams, mlx5: ops})
+	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), dc: dc, streams: streams, mlx5: ops})
 }
 
 // CreateWQ is pd.CreateWQ with another function to make the C object.
