@@ -17,9 +17,7 @@ import (
 //
 // C: struct ibv_comp_cntr.
 type CompCounter struct {
-	node
-	dev    *Device
-	handle uintptr
+	object
 }
 
 // The operations.
@@ -67,7 +65,7 @@ func (d *Device) createCompCounter(op string, t CompCounterType,
 		return nil, &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "type", Got: t.String(),
 			Want: "CompCounterWRs or CompCounterBytes"}}
 	}
-	c := &CompCounter{dev: d}
+	c := &CompCounter{object: object{dev: d}}
 	return create(op, d.Name(), "comp counter", c, &c.node, func() (err error) {
 		c.handle, err = make(d.handle, &abi.CompCntrInitAttr{Type: uint32(t)})
 		return d.explainCompCounter(err)

@@ -208,18 +208,13 @@ type entered interface {
 
 func (n *node) self() *node { return n }
 
-func (d *Device) cObject() (uintptr, *Device)      { return d.handle, d }
-func (pd *PD) cObject() (uintptr, *Device)         { return pd.handle, pd.dev }
-func (cq *CQ) cObject() (uintptr, *Device)         { return cq.handle, cq.dev }
-func (qp *QP) cObject() (uintptr, *Device)         { return qp.handle, qp.dev }
-func (s *SRQ) cObject() (uintptr, *Device)         { return s.handle, s.pd.dev }
-func (w *WQ) cObject() (uintptr, *Device)          { return w.handle, w.pd.dev }
-func (t *RWQIndTable) cObject() (uintptr, *Device) { return t.handle, t.dev }
-func (dm *DM) cObject() (uintptr, *Device)         { return dm.handle, dm.dev }
-func (mr *MR) cObject() (uintptr, *Device)         { return mr.handle, mr.pd.dev }
-func (m *Mkey) cObject() (uintptr, *Device)        { return m.handle, m.pd.dev }
-func (ah *AH) cObject() (uintptr, *Device)         { return ah.handle, ah.pd.dev }
-func (f *FlowAction) cObject() (uintptr, *Device)  { return f.handle, f.dev }
+func (d *Device) cObject() (uintptr, *Device) { return d.handle, d }
+func (qp *QP) cObject() (uintptr, *Device)    { return qp.handle, qp.dev }
+func (s *SRQ) cObject() (uintptr, *Device)    { return s.handle, s.pd.dev }
+func (w *WQ) cObject() (uintptr, *Device)     { return w.handle, w.pd.dev }
+func (mr *MR) cObject() (uintptr, *Device)    { return mr.handle, mr.pd.dev }
+func (m *Mkey) cObject() (uintptr, *Device)   { return m.handle, m.pd.dev }
+func (ah *AH) cObject() (uintptr, *Device)    { return ah.handle, ah.pd.dev }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.
