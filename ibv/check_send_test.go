@@ -9,7 +9,7 @@ import (
 func TestRawPacketOpcodes(t *testing.T) {
 	dev := &Device{}
 	dev.attr.CapFlags = DeviceRawIPCsum
-	qp := &QP{pd: &PD{dev: dev}, dev: dev, typ: RawPacket, cap: QPCap{MaxSendSGE: 1}}
+	qp := &QP{pd: &PD{object: object{dev: dev}}, dev: dev, typ: RawPacket, cap: QPCap{MaxSendSGE: 1}}
 	qp.sq = sender{qp: qp, ops: opcodesOf(RawPacket)}
 	for op := range Opcode(40) {
 		_, err := qp.sq.checkSend(&SendWR{Opcode: op, Flags: Signaled | IPCsum, SGEs: []SGE{{Length: 60}}})

@@ -17,9 +17,7 @@ import (
 //
 // C: struct ibv_comp_channel.
 type CompChannel struct {
-	node
-	dev    *Device
-	handle uintptr
+	object
 	poll   *pollfd.FD
 	stop   chan struct{} // closed when the reader has returned
 	err    error         // why it returned, if not because of Close; set before stop is closed
@@ -54,7 +52,8 @@ func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
 }
 
 func (d *Device) makeCompChannel(parents ...*node) (*CompChannel, error) {
-	ch := &CompChannel{dev: d, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ), direct: make(map[uintptr]*CQ)}
+	ch := &CompChannel{object: object{dev: d}, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ),
+		direct: make(map[uintptr]*CQ)}
 	return create("create comp channel", d.Name(), "comp channel", ch, &ch.node, func() (err error) {
 		if ch.handle, err = d.v.CreateCompChannel(d.handle); err != nil {
 			return err

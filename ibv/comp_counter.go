@@ -17,9 +17,7 @@ import (
 //
 // C: struct ibv_comp_cntr.
 type CompCounter struct {
-	node
-	dev    *Device
-	handle uintptr
+	object
 }
 
 // The operations.
@@ -58,18 +56,14 @@ func (d *Device) QueryCompCounters() (*CompCounterCaps, error) {
 //
 // C: ibv_create_comp_cntr(3).
 func (d *Device) CreateCompCounter(t CompCounterType) (*CompCounter, error) {
-	return d.createCompCounter("create comp counter", t, d.v.CreateCompCntr)
-}
-
-func (d *Device) createCompCounter(op string, t CompCounterType,
-	make func(dev uintptr, attr *abi.CompCntrInitAttr) (uintptr, error)) (*CompCounter, error) {
+	const op = "create comp counter"
 	if t > CompCounterBytes {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "type", Got: t.String(),
 			Want: "CompCounterWRs or CompCounterBytes"}}
 	}
-	c := &CompCounter{dev: d}
+	c := &CompCounter{object: object{dev: d}}
 	return create(op, d.Name(), "comp counter", c, &c.node, func() (err error) {
-		c.handle, err = make(d.handle, &abi.CompCntrInitAttr{Type: uint32(t)})
+		c.handle, err = d.v.CreateCompCntr(d.handle, &abi.CompCntrInitAttr{Type: uint32(t)})
 		return d.explainCompCounter(err)
 	}, &d.node)
 }

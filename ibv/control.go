@@ -263,3 +263,16 @@ func (d *Device) explainLack(err error, feature, library, need, instead string) 
 	}
 	return explainUnsupported(err, feature, need, d.Name()+" without it"+instead)
 }
+
+// explainFrames explains a refusal of a feature for frames. lack is the error of a device without it.
+func (v *verbs) explainFrames(err error, feature string, lack UnsupportedError) error {
+	switch {
+	case errors.Is(err, control.ErrNoOp):
+		return v.lacks(feature, "libibverbs of rdma-core", "")
+	case unsupported(err):
+		return &lack
+	case errors.Is(err, syscall.EPERM):
+		return explainRaw(err)
+	}
+	return err
+}

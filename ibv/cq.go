@@ -19,9 +19,7 @@ import (
 //
 // C: struct ibv_cq.
 type CQ struct {
-	node
-	dev     *Device
-	handle  uintptr
+	object
 	cookie  uintptr
 	channel *CompChannel // nil with NoEvents
 	path    DataPath

@@ -38,8 +38,8 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err != nil {
 		return fail(err)
 	}
-	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
-		solicited: opt.Solicited, entries: d.entries(), sleepers: sleepers{failed: newFailure()}}
+	cq := &CQ{object: object{dev: d}, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}),
+		fields: opt.Fields, solicited: opt.Solicited, entries: d.entries(), sleepers: sleepers{failed: newFailure()}}
 	if maker == nil && cq.fields&^d.plainFields == 0 {
 		cq.fields = 0
 	}

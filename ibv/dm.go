@@ -20,9 +20,7 @@ import (
 //
 // C: struct ibv_dm.
 type DM struct {
-	node
-	dev     *Device
-	handle  uintptr
+	object
 	size    int
 	release func(dm uintptr) error // what Close calls
 }
@@ -50,7 +48,7 @@ func (d *Device) allocDM(op string, size int, opt *DMOptions, data bool,
 	if opt == nil {
 		opt = &DMOptions{}
 	}
-	dm := &DM{dev: d, size: size, release: func(h uintptr) error { return d.v.FreeDM(d.handle, h) }}
+	dm := &DM{object: object{dev: d}, size: size, release: func(h uintptr) error { return d.v.FreeDM(d.handle, h) }}
 	return dm.open(op, func() (h uintptr, err error) {
 		if err := d.checkDM(size, opt, data); err != nil {
 			return 0, err

@@ -47,9 +47,7 @@ type TPHSteering struct {
 //
 // C: struct ibv_dmah.
 type DMAHandle struct {
-	node
-	dev    *Device
-	handle uintptr
+	object
 }
 
 // AllocDMAHandle makes a DMA handle with a hint; steer may be nil.
@@ -75,7 +73,7 @@ func (d *Device) AllocDMAHandle(hint TPHint, steer *TPHSteering) (*DMAHandle, er
 		attr.CompMask |= abi.IBV_DMAH_INIT_ATTR_MASK_CPU_ID | abi.IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE
 		attr.CPUID, attr.TPHMemType = uint32(steer.CPU), uint8(steer.Memory)
 	}
-	h := &DMAHandle{dev: d}
+	h := &DMAHandle{object: object{dev: d}}
 	return create(op, d.Name(), "dma handle", h, &h.node, func() (err error) {
 		h.handle, err = d.v.AllocDMAH(d.handle, attr)
 		return d.explainNewer(err, "a DMA handle", "Linux 6.17 and a device with TPH", "register without one")

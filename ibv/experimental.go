@@ -3,10 +3,8 @@ package ibv
 import (
 	"errors"
 
-	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/ops"
-	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // lacking returns the error of what the library or the driver lacks.
@@ -36,10 +34,7 @@ func (d *Device) needKeys(feature string) error {
 // postBy makes the send queue post in the way of the maker, and the CQ of the sends polled so.
 func (sq *sender) postBy(m *qpMaker) error {
 	qp := sq.qp
-	by := func(slots []abi.SendWR, masked []work.MaskedAtomic) (ops.Poster, error) {
-		return m.Poster(qp.handle, slots, masked)
-	}
-	if err := sq.chain.PostBy(qp.typ == DCI, m.maxAtomic > 0, by); err != nil || m.Poller == nil {
+	if err := sq.chain.PostBy(qp.typ == DCI, m.maxAtomic > 0, m.Poster); err != nil || m.Poller == nil {
 		return qp.dev.lacking(err)
 	}
 	return qp.send.pollBy(m.Poller)

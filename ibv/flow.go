@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // Flow is a steering rule: it leads frames that a port receives to a raw packet QP. A raw packet
@@ -129,17 +128,11 @@ func (a *FlowAttr) encode(c *flowCoder) ([]byte, error) {
 func (d *Device) explainFlow(err error, a *FlowAttr) error {
 	const feature = "steering rules"
 	switch {
-	case errors.Is(err, control.ErrNoOp):
-		return d.v.lacks(feature, "libibverbs of rdma-core", "")
-	case unsupported(err):
-		return &UnsupportedError{Feature: feature + " of this kind",
-			Need: "a device with DeviceManagedFlowSteering that compares these fields, such as mlx5", Have: d.Name()}
-	case errors.Is(err, syscall.EPERM):
-		return explainRaw(err)
 	case errors.Is(err, syscall.EEXIST):
 		return fmt.Errorf("a rule with the same matches and priority does something else with the frames: %w", err)
 	case errors.Is(err, syscall.ENOMEM) && a.Priority > 15:
 		return fmt.Errorf("priority %d: mlx5 has 0 to 15: %w", a.Priority, err)
 	}
-	return err
+	return d.v.explainFrames(err, feature, UnsupportedError{Feature: feature + " of this kind", Have: d.Name(),
+		Need: "a device with DeviceManagedFlowSteering that compares these fields, such as mlx5"})
 }

@@ -13,9 +13,7 @@ import (
 //
 // C: struct ibv_flow_action.
 type FlowAction struct {
-	node
-	dev    *Device
-	handle uintptr
+	object
 }
 
 // ESPAction describes an action for CreateESPAction.
@@ -72,7 +70,7 @@ func (d *Device) createESP(op string, a *ESPAction,
 }
 
 func (d *Device) newFlowAction(op string, make func(dev uintptr) (uintptr, error)) (*FlowAction, error) {
-	f := &FlowAction{dev: d}
+	f := &FlowAction{object: object{dev: d}}
 	return create(op, d.Name(), "flow action", f, &f.node, func() (err error) {
 		f.handle, err = make(d.handle)
 		return err
@@ -98,9 +96,7 @@ func (f *FlowAction) ModifyESP(a *ESPAction) error {
 // Close destroys the action. It fails while a Flow uses it.
 //
 // C: ibv_destroy_flow_action(3).
-func (f *FlowAction) Close() error {
-	return f.node.close(func() error { return f.dev.v.DestroyFlowAction(f.dev.handle, f.handle) })
-}
+func (f *FlowAction) Close() error { return f.destroy(f.dev.v.DestroyFlowAction) }
 
 func (a *ESPAction) toC() (*abi.ESP, error) {
 	if a == nil {

@@ -16,16 +16,14 @@ import (
 //
 // C: struct ibv_counters.
 type Counters struct {
-	node
-	dev    *Device
-	handle uintptr
+	object
 }
 
 // CreateCounters makes Counters that count nothing yet.
 //
 // C: ibv_create_counters(3).
 func (d *Device) CreateCounters() (*Counters, error) {
-	c := &Counters{dev: d}
+	c := &Counters{object: object{dev: d}}
 	return create("create counters", d.Name(), "counters", c, &c.node, func() (err error) {
 		c.handle, err = d.v.CreateCounters(d.handle)
 		return d.explainCounters(err)
@@ -106,9 +104,7 @@ func (c *Counters) Read(values []uint64, cached bool) error {
 // Close destroys the counters. It fails while a Flow uses them.
 //
 // C: ibv_destroy_counters(3).
-func (c *Counters) Close() error {
-	return c.node.close(func() error { return c.dev.v.DestroyCounters(c.dev.handle, c.handle) })
-}
+func (c *Counters) Close() error { return c.destroy(c.dev.v.DestroyCounters) }
 
 func (d *Device) explainCounters(err error) error {
 	return d.explainLack(err, "counters of steering rules", "libibverbs of rdma-core v19 or later",

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"reflect"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
@@ -181,11 +182,14 @@ type flowCoder struct {
 
 // flowObject is where the address of a C object goes. It is known while the object is entered only.
 type flowObject struct {
-	off    int
-	handle func() uintptr
+	off int
+	obj entered
 }
 
-func (o flowObject) put(b []byte) { binary.NativeEndian.PutUint64(b[o.off:], uint64(o.handle())) }
+func (o flowObject) put(b []byte) {
+	h, _ := o.obj.cObject()
+	binary.NativeEndian.PutUint64(b[o.off:], uint64(h))
+}
 
 func (c *flowCoder) wrong(arg, got, want string) {
 	c.errs = append(c.errs, &ArgError{Arg: arg, Got: got, Want: want})
@@ -306,33 +310,27 @@ func (FlowDrop) encode(c *flowCoder) {
 }
 
 func (s FlowCount) encode(c *flowCoder) {
-	switch {
-	case s.Counters == nil:
-		c.wrong(c.spec()+".Counters", "nil", "Counters of the same Device")
-		return
-	case s.Counters.dev != c.dev:
-		c.wrong(c.spec()+".Counters", "those of another Device", "Counters of the same Device")
-		return
-	}
-	c.object(&s.Counters.node, func() uintptr { return s.Counters.handle })
+	c.object(".Counters", s.Counters, "those", "Counters")
 	c.b = abi.AppendSpec(c.b, &abi.FlowSpecCounterAction{Type: abi.IBV_FLOW_SPEC_ACTION_COUNT, Size: 16})
 }
 
 func (s FlowHandle) encode(c *flowCoder) {
-	switch {
-	case s.Action == nil:
-		c.wrong(c.spec()+".Action", "nil", "a FlowAction of the same Device")
-		return
-	case s.Action.dev != c.dev:
-		c.wrong(c.spec()+".Action", "one of another Device", "a FlowAction of the same Device")
-		return
-	}
-	c.object(&s.Action.node, func() uintptr { return s.Action.handle })
+	c.object(".Action", s.Action, "one", "a FlowAction")
 	c.b = abi.AppendSpec(c.b, &abi.FlowSpecActionHandle{Type: abi.IBV_FLOW_SPEC_ACTION_HANDLE, Size: 16})
 }
 
-// object makes the rule a child of n, whose address is written to offset 8 of the next spec.
-func (c *flowCoder) object(n *node, handle func() uintptr) {
-	c.nodes = append(c.nodes, n)
-	c.handles = append(c.handles, flowObject{len(c.b) + 8, handle})
+// object makes the rule a child of obj, whose address is written to offset 8 of the next spec. Errors call it one or
+// those, and want a thing.
+func (c *flowCoder) object(field string, obj entered, one, want string) {
+	want += " of the same Device"
+	if reflect.ValueOf(obj).IsNil() {
+		c.wrong(c.spec()+field, "nil", want)
+		return
+	}
+	if _, dev := obj.cObject(); dev != c.dev {
+		c.wrong(c.spec()+field, one+" of another Device", want)
+		return
+	}
+	c.nodes = append(c.nodes, obj.self())
+	c.handles = append(c.handles, flowObject{len(c.b) + 8, obj})
 }

@@ -79,13 +79,15 @@ func (g GID) InterfaceID() GUID { return GUID(binary.BigEndian.Uint64(g[8:])) }
 func (g GID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 
 // UnmarshalText reads what ParseGID reads.
-func (g *GID) UnmarshalText(text []byte) error {
-	v, err := ParseGID(string(text))
-	if err != nil {
-		return err
+func (g *GID) UnmarshalText(text []byte) error { return unmarshal(g, text, ParseGID) }
+
+// unmarshal sets to to what parse reads, and leaves it as it is if that fails.
+func unmarshal[T any](to *T, text []byte, parse func(string) (T, error)) error {
+	v, err := parse(string(text))
+	if err == nil {
+		*to = v
 	}
-	*g = v
-	return nil
+	return err
 }
 
 // GUID is a node, port or system image identifier (EUI-64), in host order.
@@ -121,11 +123,4 @@ func (g GUID) String() string {
 func (g GUID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 
 // UnmarshalText reads what ParseGUID reads.
-func (g *GUID) UnmarshalText(text []byte) error {
-	v, err := ParseGUID(string(text))
-	if err != nil {
-		return err
-	}
-	*g = v
-	return nil
-}
+func (g *GUID) UnmarshalText(text []byte) error { return unmarshal(g, text, ParseGUID) }

@@ -14,11 +14,7 @@ import (
 // this network namespace and has its address. If none can be used, the error is ErrNotFound, and names the reason for
 // each. Unlike Endpoint, it also accepts a port that is not active.
 func (d *Device) BestGID(port uint8) (GIDEntry, error) {
-	pa, err := d.QueryPort(port)
-	if err != nil {
-		return GIDEntry{}, err
-	}
-	return d.bestGID(port, pa, func(GIDEntry) bool { return true })
+	return d.BestGIDFunc(port, func(GIDEntry) bool { return true })
 }
 
 // BestGIDFunc is BestGID among the entries for which ok returns true, as those of one network interface, or of IPv6.

@@ -138,7 +138,7 @@ func (pd *PD) ImportMR(handle uint32, addr uint64) (*MR, error) {
 //
 // C: ibv_import_dm(3), ibv_unimport_dm(3).
 func (d *Device) ImportDM(handle uint32, size int) (*DM, error) {
-	dm := &DM{dev: d, size: size, release: d.v.UnimportDM}
+	dm := &DM{object: object{dev: d}, size: size, release: d.v.UnimportDM}
 	return dm.open("import dm", func() (uintptr, error) {
 		if size < 1 {
 			return 0, &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}

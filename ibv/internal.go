@@ -81,17 +81,11 @@ func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, destroy)})
 }
 
-// CreateMLX5 is CreateQP for a QP with such work requests.
-func (friends) CreateMLX5(pd *PD, send, recv *CQ, opt *QPOptions, ops MLX5SendOps,
+// CreateMLX5 is CreateQP for a QP with such work requests. One of mlx5's dynamically connected transport is dc, and may
+// have streams.
+func (friends) CreateMLX5(pd *PD, send, recv *CQ, opt *QPOptions, dc, streams bool, ops MLX5SendOps,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), mlx5: ops})
-}
-
-// CreateDC is CreateQP for QPs of mlx5's dynamically connected transport, which may have streams.
-func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
-	ops MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt,
-		qpMaker{Pair: pd.dev.pair(create, nil), dc: true, streams: streams, mlx5: ops})
+	return pd.createQP(send, recv, opt, qpMaker{Pair: pd.dev.pair(create, nil), dc: dc, streams: streams, mlx5: ops})
 }
 
 // CreateWQ is pd.CreateWQ with another function to make the C object.
@@ -214,18 +208,13 @@ type entered interface {
 
 func (n *node) self() *node { return n }
 
-func (d *Device) cObject() (uintptr, *Device)      { return d.handle, d }
-func (pd *PD) cObject() (uintptr, *Device)         { return pd.handle, pd.dev }
-func (cq *CQ) cObject() (uintptr, *Device)         { return cq.handle, cq.dev }
-func (qp *QP) cObject() (uintptr, *Device)         { return qp.handle, qp.dev }
-func (s *SRQ) cObject() (uintptr, *Device)         { return s.handle, s.pd.dev }
-func (w *WQ) cObject() (uintptr, *Device)          { return w.handle, w.pd.dev }
-func (t *RWQIndTable) cObject() (uintptr, *Device) { return t.handle, t.dev }
-func (dm *DM) cObject() (uintptr, *Device)         { return dm.handle, dm.dev }
-func (mr *MR) cObject() (uintptr, *Device)         { return mr.handle, mr.pd.dev }
-func (m *Mkey) cObject() (uintptr, *Device)        { return m.handle, m.pd.dev }
-func (ah *AH) cObject() (uintptr, *Device)         { return ah.handle, ah.pd.dev }
-func (f *FlowAction) cObject() (uintptr, *Device)  { return f.handle, f.dev }
+func (d *Device) cObject() (uintptr, *Device) { return d.handle, d }
+func (qp *QP) cObject() (uintptr, *Device)    { return qp.handle, qp.dev }
+func (s *SRQ) cObject() (uintptr, *Device)    { return s.handle, s.pd.dev }
+func (w *WQ) cObject() (uintptr, *Device)     { return w.handle, w.pd.dev }
+func (mr *MR) cObject() (uintptr, *Device)    { return mr.handle, mr.pd.dev }
+func (m *Mkey) cObject() (uintptr, *Device)   { return m.handle, m.pd.dev }
+func (ah *AH) cObject() (uintptr, *Device)    { return ah.handle, ah.pd.dev }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.

@@ -27,7 +27,7 @@ func (d *Device) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
 	if td != nil {
 		nodes, thread = append(nodes, &td.node), td.handle
 	}
-	p := &PD{dev: d, root: pd, td: td}
+	p := &PD{object: object{dev: d}, root: pd, td: td}
 	return create(op, d.Name(), "parent domain", p, &p.node, func() (err error) {
 		p.handle, err = d.v.AllocParentDomain(d.handle, pd.handle, thread)
 		return d.explainDomain("a parent domain", err)

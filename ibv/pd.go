@@ -7,11 +7,9 @@ package ibv
 //
 // C: struct ibv_pd.
 type PD struct {
-	node
-	dev    *Device
-	handle uintptr
-	root   *PD           // the PD itself; for a parent domain the PD it was made from
-	td     *ThreadDomain // of a parent domain; may be nil
+	object
+	root *PD           // the PD itself; for a parent domain the PD it was made from
+	td   *ThreadDomain // of a parent domain; may be nil
 
 	rung [mostRegisters]uintptr // parent domains of onRegister, by register; guarded by registers.mu
 
@@ -30,7 +28,7 @@ func (d *Device) AllocPD() (*PD, error) {
 
 // openPD returns a PD with C's object, which get returns.
 func (d *Device) openPD(op string, release func(pd uintptr) error, get func() (uintptr, error)) (*PD, error) {
-	pd := &PD{dev: d, release: release}
+	pd := &PD{object: object{dev: d}, release: release}
 	pd.root = pd
 	return create(op, d.Name(), "pd", pd, &pd.node, func() (err error) {
 		pd.handle, err = get()

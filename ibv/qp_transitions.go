@@ -1,6 +1,9 @@
 package ibv
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // attrs are the attributes of one transition, without MaskState, which every transition
 // requires.
@@ -173,10 +176,7 @@ var (
 
 // srdSteps are those of the kernel's EFA driver: UD's, and the RNR retry.
 var srdSteps = func() map[step]attrs {
-	m := map[step]attrs{}
-	for s, a := range udSteps {
-		m[s] = a
-	}
+	m := maps.Clone(udSteps)
 	a := m[step{StateRTR, StateRTS}]
 	a.optional |= MaskRNRRetry
 	m[step{StateRTR, StateRTS}] = a

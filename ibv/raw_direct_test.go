@@ -8,7 +8,7 @@ import (
 // What libmlx5 refuses of a frame (copy_eth_inline_headers, providers/mlx5/qp.c), both data paths refuse and explain.
 func TestFrameRefusals(t *testing.T) {
 	dev := &Device{}
-	qp := &QP{pd: &PD{dev: dev}, dev: dev, typ: RawPacket, cap: QPCap{MaxSendSGE: 2, MaxInline: 64}}
+	qp := &QP{pd: &PD{object: object{dev: dev}}, dev: dev, typ: RawPacket, cap: QPCap{MaxSendSGE: 2, MaxInline: 64}}
 	qp.sq = sender{qp: qp, ops: opcodesOf(RawPacket), frameHead: 18}
 	check := func(wr SendWR) error {
 		_, err := qp.sq.checkSend(&wr)

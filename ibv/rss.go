@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -143,16 +141,9 @@ func (r *RSSOptions) explain(d *Device, err error) error {
 
 // explainRSS returns what RSS needs.
 func (d *Device) explainRSS(err error) error {
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		return d.v.lacks("RSS", "libibverbs of rdma-core", "")
-	case unsupported(err):
-		return &UnsupportedError{Feature: "RSS", Need: "a device with RawPacket among DeviceAttrEx.RSS.QPTypes",
-			Have: d.Name() + "; use QPs of type RawPacket, with a steering rule for each"}
-	case errors.Is(err, syscall.EPERM):
-		return explainRaw(err)
-	}
-	return err
+	return d.v.explainFrames(err, "RSS", UnsupportedError{Feature: "RSS",
+		Need: "a device with RawPacket among DeviceAttrEx.RSS.QPTypes",
+		Have: d.Name() + "; use QPs of type RawPacket, with a steering rule for each"})
 }
 
 // RSS returns the table of an RSS QP, nil for any other.

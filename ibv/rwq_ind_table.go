@@ -13,10 +13,8 @@ import (
 //
 // C: struct ibv_rwq_ind_table.
 type RWQIndTable struct {
-	node
-	dev    *Device
-	handle uintptr
-	wqs    []*WQ
+	object
+	wqs []*WQ
 }
 
 // CreateRWQIndTable makes a table of WQs of the device, a power of two of them. A WQ may have several
@@ -48,7 +46,7 @@ func (d *Device) CreateRWQIndTable(wqs []*WQ) (*RWQIndTable, error) {
 			nodes = append(nodes, &w.node)
 		}
 	}
-	t := &RWQIndTable{dev: d, wqs: slices.Clone(wqs)}
+	t := &RWQIndTable{object: object{dev: d}, wqs: slices.Clone(wqs)}
 	return create(op, d.Name(), "rwq ind table", t, &t.node, func() (err error) {
 		t.handle, err = d.v.CreateRWQIndTable(d.handle, uint32(bits.TrailingZeros(uint(n))), handles)
 		return d.explainRSS(err)
@@ -64,6 +62,4 @@ func (t *RWQIndTable) WQs() []*WQ { return slices.Clone(t.wqs) }
 // Close destroys the table; it fails with a *BusyError while an RSS QP uses it.
 //
 // C: ibv_destroy_rwq_ind_table(3).
-func (t *RWQIndTable) Close() error {
-	return t.node.close(func() error { return t.dev.v.DestroyRWQIndTable(t.dev.handle, t.handle) })
-}
+func (t *RWQIndTable) Close() error { return t.destroy(t.dev.v.DestroyRWQIndTable) }

@@ -78,9 +78,8 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	if opt == nil {
 		opt = &SRQOptions{}
 	}
-	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, usualWR(pd.dev.attr.MaxSRQWR)), MaxSGE: orDefault(opt.MaxSGE, 1),
-		DataPath: opt.DataPath, SingleThreaded: opt.SingleThreaded, Type: opt.Type, CQ: opt.CQ, XRCD: opt.XRCD,
-		MaxTags: opt.MaxTags, MaxTagOps: opt.MaxTagOps}
+	o := *opt
+	o.MaxWR, o.MaxSGE = orDefault(o.MaxWR, usualWR(pd.dev.attr.MaxSRQWR)), orDefault(o.MaxSGE, 1)
 	name := pd.dev.Name()
 	dev := &pd.dev.attr
 	wr, sge := numSRQWR.of(dev, o.MaxWR), numSRQSGE.of(dev, o.MaxSGE)

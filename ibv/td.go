@@ -20,9 +20,7 @@ import (
 //
 // C: struct ibv_td.
 type ThreadDomain struct {
-	node
-	dev      *Device
-	handle   uintptr
+	object
 	nextHalf uintptr // offset of the BlueFlame half for the next doorbell; written by whichever QP of the domain rings
 }
 
@@ -32,7 +30,7 @@ type ThreadDomain struct {
 //
 // C: ibv_alloc_td(3).
 func (d *Device) AllocThreadDomain() (*ThreadDomain, error) {
-	td := &ThreadDomain{dev: d}
+	td := &ThreadDomain{object: object{dev: d}}
 	return create("alloc thread domain", d.Name(), "thread domain", td, &td.node, func() (err error) {
 		td.handle, err = d.v.AllocTD(d.handle)
 		return d.explainDomain("a thread domain", err)
@@ -45,9 +43,7 @@ func (td *ThreadDomain) Device() *Device { return td.dev }
 // Close deallocates the domain and its register.
 //
 // C: ibv_dealloc_td(3).
-func (td *ThreadDomain) Close() error {
-	return td.node.close(func() error { return td.dev.v.DeallocTD(td.dev.handle, td.handle) })
-}
+func (td *ThreadDomain) Close() error { return td.destroy(td.dev.v.DeallocTD) }
 
 // explainDomain returns what a thread or parent domain needs, and what to use instead.
 func (d *Device) explainDomain(what string, err error) error {

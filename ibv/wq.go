@@ -3,10 +3,8 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -170,18 +168,12 @@ func (o *WQOptions) check(pd *PD, cq *CQ) error {
 
 // explainWQ returns what a WQ needs.
 func (d *Device) explainWQ(err error, f WQFlags) error {
-	switch {
-	case errors.Is(err, control.ErrNoOp):
-		return d.v.lacks("a WQ", "libibverbs of rdma-core", "")
-	case unsupported(err) && f != 0 && d.attr.Ex != nil && d.attr.Ex.MaxWQTypeRQ > 0:
-		return &UnsupportedError{Feature: "a WQ with " + f.String(), Need: "a device with it", Have: d.Name()}
-	case unsupported(err):
-		return &UnsupportedError{Feature: "a WQ", Need: "a device with MaxWQTypeRQ above 0, such as mlx5 on Ethernet",
-			Have: d.Name() + "; use QPs of type RawPacket, with a steering rule for each"}
-	case errors.Is(err, syscall.EPERM):
-		return explainRaw(err)
+	lack := UnsupportedError{Feature: "a WQ", Need: "a device with MaxWQTypeRQ above 0, such as mlx5 on Ethernet",
+		Have: d.Name() + "; use QPs of type RawPacket, with a steering rule for each"}
+	if f != 0 && d.attr.Ex != nil && d.attr.Ex.MaxWQTypeRQ > 0 {
+		lack = UnsupportedError{Feature: "a WQ with " + f.String(), Need: "a device with it", Have: d.Name()}
 	}
-	return err
+	return d.v.explainFrames(err, "a WQ", lack)
 }
 
 // PD returns the protection domain of the WQ.

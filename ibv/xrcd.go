@@ -18,9 +18,7 @@ import (
 //
 // C: struct ibv_xrcd.
 type XRCD struct {
-	node
-	dev    *Device
-	handle uintptr
+	object
 }
 
 // OpenXRCD opens an XRC domain. With a file, all processes that open the same file share the
@@ -39,7 +37,7 @@ func (d *Device) OpenXRCD(file *os.File, flags int) (*XRCD, error) {
 	}
 	attr := &abi.XRCDInitAttr{CompMask: abi.IBV_XRCD_INIT_ATTR_FD | abi.IBV_XRCD_INIT_ATTR_OFLAGS, FD: -1,
 		OFlags: int32(flags)}
-	x := &XRCD{dev: d}
+	x := &XRCD{object: object{dev: d}}
 	return create(op, d.Name(), "xrcd", x, &x.node, func() (err error) {
 		open := func(fd uintptr) {
 			attr.FD = int32(fd)
@@ -87,9 +85,7 @@ func (x *XRCD) Device() *Device { return x.dev }
 // Close closes the domain. Its objects in other processes stay.
 //
 // C: ibv_close_xrcd(3).
-func (x *XRCD) Close() error {
-	return x.node.close(func() error { return x.dev.v.CloseXRCD(x.dev.handle, x.handle) })
-}
+func (x *XRCD) Close() error { return x.destroy(x.dev.v.CloseXRCD) }
 
 // CreateQP makes a receiving QP, of type XRCRecv, in state RESET. It has no queues and no CQs:
 // messages are delivered to the SRQ of the domain that they name, and complete on that SRQ's CQ. Connect it with an

@@ -40,6 +40,4 @@ func (a *SteeringAnchor) ID() uint32 { return a.id }
 // Close destroys the anchor.
 //
 // C: mlx5dv_destroy_steering_anchor(3).
-func (a *SteeringAnchor) Close() error {
-	return a.close(func() error { return a.lib.DestroySteeringAnchor(a.handle) })
-}
+func (a *SteeringAnchor) Close() error { return a.destroy(a.lib.DestroySteeringAnchor) }

@@ -38,7 +38,7 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	if opt == nil {
 		opt = &CQOptions{}
 	}
-	lib, _, err := reach(dev, op)
+	lib, _, err := begin(dev, op).reach()
 	if err != nil {
 		return nil, err
 	}

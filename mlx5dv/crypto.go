@@ -109,11 +109,7 @@ type DEK struct {
 //
 // C: mlx5dv_dek_create(3), of libmlx5 v37.
 func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
-	const op = "mlx5dv create dek"
-	if pd == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "an open PD"})
-	}
-	c, d := begin(pd.Device(), op), new(DEK)
+	c, d := beginOn(pd, "mlx5dv create dek"), new(DEK)
 	return create(c, d, &d.node, "dek", func() (h uintptr, err error) {
 		attr := &abi.MLX5DVDEKInitAttr{KeyPurpose: abi.MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS}
 		switch {
@@ -170,7 +166,7 @@ func (d *DEK) Query() (DEKInfo, error) {
 // Close takes the key from the device.
 //
 // C: mlx5dv_dek_destroy(3).
-func (d *DEK) Close() error { return d.close(func() error { return d.lib.DEKDestroy(d.handle) }) }
+func (d *DEK) Close() error { return d.destroy(d.lib.DEKDestroy) }
 
 // BlockCrypto describes how data under an Mkey is encrypted and decrypted, by AES-XTS. The DEK has to stay open as long
 // as the key is used.

@@ -55,32 +55,32 @@ func (o *QPOptions) checkDC() error {
 	return nil
 }
 
-// createDC creates a DCI or a DCT.
-func createDC(lib control.MLX5, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions, dv *abi.MLX5DVQPInitAttr,
-	ops ibv.MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*ibv.QP, error) {
-	const op = "mlx5dv create qp"
+// setDC sets the attributes of a DCI or a DCT. It reports whether the QP is one, and whether it has streams.
+func (o *QPOptions) setDC(lib control.MLX5, h uintptr, dev *ibv.Device, send *ibv.CQ,
+	dv *abi.MLX5DVQPInitAttr) (dc, streams bool, err error) {
+	if o.Type != ibv.DCI && o.Type != ibv.DCT {
+		return false, false, nil
+	}
 	dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_DC
-	d := opt.DC
+	d := o.DC
 	if d == nil {
 		d = &DCOptions{}
 	}
-	if opt.Type == ibv.DCT {
+	if o.Type == ibv.DCT {
 		dv.DCInitAttr.DCType, dv.DCInitAttr.DCTAccessKey = abi.MLX5DV_DCTYPE_DCT, d.AccessKey
-		return verbs.CreateDC(pd, send, recv, &opt.QPOptions, false, ops, create)
+		return true, false, nil
 	}
 	if pathOf(send) == ibv.DataPathDirect { // it takes no result of a DCI's read from a completion
 		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS
 		dv.CreateFlags |= uint32(DisableScatterToCQE)
 	}
 	dv.DCInitAttr.DCType = abi.MLX5DV_DCTYPE_DCI
-	if d.LogStreams > 0 {
-		if err := checkStreams(lib, dev, pd.Device().Name(), d); err != nil {
-			return nil, opError(op, pd.Device().Name(), err)
-		}
-		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS
-		dv.DCInitAttr.SetStreams(d.LogStreams, d.LogErrored)
+	if d.LogStreams == 0 {
+		return true, false, nil
 	}
-	return verbs.CreateDC(pd, send, recv, &opt.QPOptions, d.LogStreams > 0, ops, create)
+	dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS
+	dv.DCInitAttr.SetStreams(d.LogStreams, d.LogErrored)
+	return true, true, opError("mlx5dv create qp", dev.Name(), checkStreams(lib, h, dev.Name(), d))
 }
 
 // checkStreams compares streams with what the library and the device have.

@@ -138,5 +138,5 @@ func (e *DevXEvents) Read(ctx context.Context) (v DevXEvent, err error) {
 // C: mlx5dv_devx_destroy_event_channel(3).
 func (e *DevXEvents) Close() error {
 	e.reader.Close()
-	return e.close(func() error { return e.lib.DevXDestroyEventChannel(e.handle) })
+	return e.destroy(e.lib.DevXDestroyEventChannel)
 }

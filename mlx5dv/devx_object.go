@@ -53,9 +53,7 @@ func (o *DevXObject) command(op string, in, out []byte, do func(obj uintptr, in,
 // Close destroys the object.
 //
 // C: mlx5dv_devx_obj_destroy(3).
-func (o *DevXObject) Close() error {
-	return o.close(func() error { return o.lib.DevXObjDestroy(o.handle) })
-}
+func (o *DevXObject) Close() error { return o.destroy(o.lib.DevXObjDestroy) }
 
 // Commandable lists the objects that DevXQuery and DevXModify accept.
 type Commandable interface {

@@ -149,5 +149,5 @@ func (q *DevXQueries) read(ctx context.Context) (a DevXAnswer, err error) {
 // C: mlx5dv_devx_destroy_cmd_comp(3).
 func (q *DevXQueries) Close() error {
 	q.reader.Close()
-	return q.close(func() error { return q.lib.DevXDestroyCmdComp(q.handle) })
+	return q.destroy(q.lib.DevXDestroyCmdComp)
 }

@@ -22,7 +22,7 @@ func AllocDM(dev *ibv.Device, size int, opt *DMOptions) (*ibv.DM, error) {
 	if opt == nil {
 		opt = &DMOptions{}
 	}
-	lib, h, err := reach(dev, op)
+	lib, h, err := begin(dev, op).reach()
 	if err != nil {
 		return nil, err
 	}

@@ -15,10 +15,7 @@ import (
 func RegDmabuf(pd *ibv.PD, fd int, off uint64, length int, iova uint64, access ibv.AccessFlags,
 	dataDirect bool) (*ibv.MR, error) {
 	const op = "mlx5dv register dmabuf"
-	if pd == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "an open PD"})
-	}
-	lib, _, err := reach(pd.Device(), op)
+	lib, _, err := beginOn(pd, op).reach()
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,7 @@ type DRAction struct {
 // Close destroys the action.
 //
 // C: mlx5dv_dr_action_destroy(3).
-func (a *DRAction) Close() error {
-	return a.close(func() error { return a.lib.DRActionDestroy(a.handle) })
-}
+func (a *DRAction) Close() error { return a.destroy(a.lib.DRActionDestroy) }
 
 // action makes an action named what. make may enter what the action is made of.
 func (d *DRDomain) action(what string, make func(c *call) (uintptr, error)) (*DRAction, error) {

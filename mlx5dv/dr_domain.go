@@ -50,9 +50,7 @@ func CreateDRDomain(dev *ibv.Device, typ DRDomainType) (*DRDomain, error) {
 // Close destroys the domain.
 //
 // C: mlx5dv_dr_domain_destroy(3).
-func (d *DRDomain) Close() error {
-	return d.close(func() error { return d.lib.DRDomainDestroy(d.handle) })
-}
+func (d *DRDomain) Close() error { return d.destroy(d.lib.DRDomainDestroy) }
 
 // Sync waits until rules that were made are in effect. A domain that has the root table alone needs no
 // Sync, and refuses it.

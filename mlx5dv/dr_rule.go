@@ -42,9 +42,7 @@ func (m *DRMatcher) CreateRule(value *Match, actions ...*DRAction) (*DRRule, err
 // Close removes the rule.
 //
 // C: mlx5dv_dr_rule_destroy(3).
-func (r *DRRule) Close() error {
-	return r.close(func() error { return r.lib.DRRuleDestroy(r.handle) })
-}
+func (r *DRRule) Close() error { return r.destroy(r.lib.DRRuleDestroy) }
 
 // Dump writes the rule.
 //

@@ -41,9 +41,7 @@ func (t *DRTable) Level() int { return t.level }
 // Close destroys the table.
 //
 // C: mlx5dv_dr_table_destroy(3).
-func (t *DRTable) Close() error {
-	return t.close(func() error { return t.lib.DRTableDestroy(t.handle) })
-}
+func (t *DRTable) Close() error { return t.destroy(t.lib.DRTableDestroy) }
 
 // Dump writes the table and what is in it.
 //
@@ -115,9 +113,7 @@ func (m *DRMatcher) SetLayout(l DRLayout) error {
 // Close destroys the matcher.
 //
 // C: mlx5dv_dr_matcher_destroy(3).
-func (m *DRMatcher) Close() error {
-	return m.close(func() error { return m.lib.DRMatcherDestroy(m.handle) })
-}
+func (m *DRMatcher) Close() error { return m.destroy(m.lib.DRMatcherDestroy) }
 
 // Dump writes the matcher and its rules.
 //

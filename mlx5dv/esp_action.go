@@ -13,7 +13,7 @@ import (
 // C: mlx5dv_create_flow_action_esp(3) with MLX5_IB_UAPI_FLOW_ACTION_FLAGS_REQUIRE_METADATA.
 func CreateESPAction(dev *ibv.Device, a *ibv.ESPAction) (*ibv.FlowAction, error) {
 	const op = "mlx5dv create esp action"
-	lib, _, err := reach(dev, op)
+	lib, _, err := begin(dev, op).reach()
 	if err != nil {
 		return nil, err
 	}

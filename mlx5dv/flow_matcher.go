@@ -100,9 +100,7 @@ func (o *FlowMatcherOptions) checkTable() error {
 // Close destroys the matcher.
 //
 // C: mlx5dv_destroy_flow_matcher(3).
-func (m *FlowMatcher) Close() error {
-	return m.close(func() error { return m.lib.DestroyFlowMatcher(m.handle) })
-}
+func (m *FlowMatcher) Close() error { return m.destroy(m.lib.DestroyFlowMatcher) }
 
 // explainSteering returns an error with the requirements of a rule, a matcher or an action. priority is negative where
 // there is none.

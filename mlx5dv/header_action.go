@@ -158,7 +158,7 @@ func CreateHeaderAction(dev *ibv.Device, table FlowTable, actions ...HeaderActio
 	if err != nil {
 		return nil, opError(op, nameOf(dev), err)
 	}
-	lib, _, err := reach(dev, op)
+	lib, _, err := begin(dev, op).reach()
 	if err != nil {
 		return nil, err
 	}

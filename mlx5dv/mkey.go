@@ -54,14 +54,11 @@ func CreateMkey(pd *ibv.PD, opt *MkeyOptions) (*Mkey, error) {
 	if opt == nil {
 		opt = &MkeyOptions{}
 	}
-	if pd == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "an open PD"})
-	}
-	name := pd.Device().Name()
-	lib, _, err := reach(pd.Device(), op)
+	lib, _, err := beginOn(pd, op).reach()
 	if err != nil {
 		return nil, err
 	}
+	name := pd.Device().Name()
 	m := &Mkey{lib: lib, flags: opt.Flags}
 	if err := m.check(pd.Device(), opt); err != nil {
 		return nil, opError(op, name, err)

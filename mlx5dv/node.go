@@ -135,9 +135,16 @@ func (c *call) do(f func() error) error {
 	return opError(c.op, c.object, err)
 }
 
-// reach is for a call that enters the device, or an object that keeps it open, on its own. It fails as begin does.
-func reach(dev *ibv.Device, op string) (lib control.MLX5, handle uintptr, err error) {
-	c := begin(dev, op)
+// beginOn is begin for the device of a PD.
+func beginOn(pd *ibv.PD, op string) *call {
+	if pd == nil {
+		return &call{err: opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "an open PD"})}
+	}
+	return begin(pd.Device(), op)
+}
+
+// reach ends the call: a function of package ibv enters the device, or an object that keeps it open, on its own.
+func (c *call) reach() (lib control.MLX5, handle uintptr, err error) {
 	return c.lib, c.handle, c.do(func() error { return nil })
 }
 
@@ -174,4 +181,9 @@ func onObject(op, arg, want string, ref life.Ref, dev *ibv.Device, do func(c *ca
 		}
 		return do(c, h)
 	})
+}
+
+// destroy is close by a function of libmlx5 that takes the C object.
+func (n *node) destroy(by func(handle uintptr) error) error {
+	return n.close(func() error { return by(n.handle) })
 }

@@ -53,4 +53,4 @@ func (p *PacketPacing) Index() uint16 { return p.index }
 // Close gives the entry back.
 //
 // C: mlx5dv_pp_free(3), which does not report whether that failed.
-func (p *PacketPacing) Close() error { return p.close(func() error { return p.lib.PPFree(p.handle) }) }
+func (p *PacketPacing) Close() error { return p.destroy(p.lib.PPFree) }

@@ -70,7 +70,7 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		return nil, opError(op, dev.Name(), &ibv.UnsupportedError{Feature: "QPOptions.MaxAtomic on DataPathOps",
 			Need: "CQs of the direct data path, or MLNX_OFED 4", Have: "a CQ of the data path Ops"})
 	}
-	lib, h, err := reach(dev, op)
+	lib, h, err := begin(dev, op).reach()
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +101,9 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		return qp, opt.DriverOps.explain(err)
 	}
 	var qp *ibv.QP
-	if opt.Type == ibv.DCI || opt.Type == ibv.DCT {
-		qp, err = createDC(lib, h, pd, send, recv, opt, dv, ops, create)
-	} else {
-		qp, err = verbs.CreateMLX5(pd, send, recv, &opt.QPOptions, ops, create)
+	dc, streams, err := opt.setDC(lib, h, dev, send, dv)
+	if err == nil {
+		qp, err = verbs.CreateMLX5(pd, send, recv, &opt.QPOptions, dc, streams, ops, create)
 	}
 	if err != nil && ops.Notes != nil {
 		err = errors.Join(err, ops.Notes.Close())

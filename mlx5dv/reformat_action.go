@@ -36,7 +36,7 @@ func CreateReformatAction(dev *ibv.Device, table FlowTable, way Reformat, data [
 	if err := way.check(data); err != nil {
 		return nil, opError(op, nameOf(dev), err)
 	}
-	lib, _, err := reach(dev, op)
+	lib, _, err := begin(dev, op).reach()
 	if err != nil {
 		return nil, err
 	}

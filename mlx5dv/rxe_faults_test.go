@@ -76,7 +76,7 @@ func TestRXEMkeyRoom(t *testing.T) {
 		return
 	}
 	closing(t, must(qp, err)(t))
-	lib, _, err := reach(dev, "test")
+	lib, _, err := begin(dev, "test").reach()
 	ok(t, err)
 	h, leave, err := verbs.Enter(qp, "test")
 	ok(t, err)

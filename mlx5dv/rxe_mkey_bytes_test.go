@@ -15,7 +15,7 @@ func TestRXEMkeyBytes(t *testing.T) {
 	if dev == nil {
 		return
 	}
-	lib, _, err := reach(dev, "test")
+	lib, _, err := begin(dev, "test").reach()
 	ok(t, err)
 	const ops = withMkey | WithMemcpy
 	paths := []ibv.DataPath{ibv.DataPathDirect, ibv.DataPathOps}

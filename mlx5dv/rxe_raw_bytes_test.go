@@ -21,7 +21,7 @@ func TestRXERawBytes(t *testing.T) {
 	}
 	rxe := testutil.NeedRXE(t)
 	rxe.NeedFrames(t)
-	lib, _, err := reach(dev, "test")
+	lib, _, err := begin(dev, "test").reach()
 	ok(t, err)
 	pd := closing(t, must(dev.AllocPD())(t))
 	mr := closing(t, must(pd.AllocMR(8192, ibv.LocalWrite, nil))(t))

@@ -79,7 +79,7 @@ func TestRXESignatureBytes(t *testing.T) {
 	if s == nil {
 		return
 	}
-	lib, _, err := reach(dev, "test")
+	lib, _, err := begin(dev, "test").reach()
 	ok(t, err)
 	h, leave, err := verbs.Enter(s.qp, "test")
 	ok(t, err)

@@ -119,9 +119,7 @@ func (n *SchedNode) Modify(opt *SchedOptions) error {
 // Close destroys the node; it fails with a *BusyError while it has children.
 //
 // C: mlx5dv_sched_node_destroy(3).
-func (n *SchedNode) Close() error {
-	return n.close(func() error { return n.lib.SchedNodeDestroy(n.handle) })
-}
+func (n *SchedNode) Close() error { return n.destroy(n.lib.SchedNodeDestroy) }
 
 // SchedLeaf is an element of the tree that QPs send by: see ScheduleQP.
 //
@@ -158,9 +156,7 @@ func (l *SchedLeaf) Modify(opt *SchedOptions) error {
 // Close destroys the leaf.
 //
 // C: mlx5dv_sched_leaf_destroy(3).
-func (l *SchedLeaf) Close() error {
-	return l.close(func() error { return l.lib.SchedLeafDestroy(l.handle) })
-}
+func (l *SchedLeaf) Close() error { return l.destroy(l.lib.SchedLeafDestroy) }
 
 func modifySched(n *node, parent *SchedNode, op string, opt *SchedOptions,
 	modify func(uintptr, *abi.MLX5DVSchedAttr) error) error {

@@ -70,7 +70,7 @@ func (u *UAR) MmapOffset() int64 { return u.attr.MmapOff }
 // Close gives the page back.
 //
 // C: mlx5dv_devx_free_uar(3).
-func (u *UAR) Close() error { return u.close(func() error { return u.lib.DevXFreeUAR(u.handle) }) }
+func (u *UAR) Close() error { return u.destroy(u.lib.DevXFreeUAR) }
 
 // QueryEQN returns the number of the event queue behind a completion vector, for commands that
 // create a CQ.

@@ -45,4 +45,4 @@ func (v *VAR) Mmap() (off int64, length int) { return v.attr.MmapOff, int(v.attr
 // Close gives the page back.
 //
 // C: mlx5dv_free_var(3).
-func (v *VAR) Close() error { return v.close(func() error { return v.lib.FreeVAR(v.handle) }) }
+func (v *VAR) Close() error { return v.destroy(v.lib.FreeVAR) }

@@ -37,15 +37,11 @@ func CreateWQ(pd *ibv.PD, cq *ibv.CQ, opt *WQOptions) (*ibv.WQ, error) {
 	if opt == nil {
 		opt = &WQOptions{}
 	}
-	if pd == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "a PD"})
-	}
-	dev := pd.Device()
-	lib, h, err := reach(dev, op)
+	lib, h, err := beginOn(pd, op).reach()
 	if err != nil {
 		return nil, err
 	}
-	dv := new(abi.MLX5DVWQInitAttr)
+	dev, dv := pd.Device(), new(abi.MLX5DVWQInitAttr)
 	if s := opt.Striding; s != nil {
 		attr, err := QueryDevice(dev)
 		if err == nil {

@@ -107,11 +107,7 @@ func (ch *EventChannel) Event(ctx context.Context) (*Event, error) {
 	}
 }
 
-func (ch *EventChannel) current() *file {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	return ch.file
-}
+func (ch *EventChannel) current() *file { return guarded(&ch.mu, &ch.file) }
 
 // errRenewed is returned by next when the channel has another file.
 var errRenewed = errors.New("the channel has another file")

@@ -76,10 +76,7 @@ func (c *Conn) handle(ev *Event) {
 		}
 		return
 	}
-	c.mu.Lock()
-	established := c.established
-	c.mu.Unlock()
-	if established {
+	if guarded(&c.mu, &c.established) {
 		if err := ev.Err(); err != nil {
 			c.finish(afterReply(err))
 		}
@@ -143,10 +140,7 @@ func (c *Conn) disconnect(flush bool) error {
 		return nil
 	}
 	c.disconnectSent = true
-	c.mu.Lock()
-	qp := c.qp
-	c.mu.Unlock()
-	if flush && qp != nil {
+	if qp := guarded(&c.mu, &c.qp); flush && qp != nil {
 		_ = qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState)
 	}
 	return c.id.Disconnect()
@@ -177,26 +171,14 @@ func (c *Conn) CQ() *ibv.CQ { return c.recvCQ }
 func (c *Conn) PrivateData() []byte { return c.Param().PrivateData }
 
 // Param returns the parameters that the peer requested or accepted.
-func (c *Conn) Param() ConnParam {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.peer
-}
+func (c *Conn) Param() ConnParam { return guarded(&c.mu, &c.peer) }
 
 // LocalAddr returns the local address.
-func (c *Conn) LocalAddr() netip.AddrPort {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.local
-}
+func (c *Conn) LocalAddr() netip.AddrPort { return guarded(&c.mu, &c.local) }
 
 // RemoteAddr returns the peer's address. On the listening side Linux omits the zone of a link-local
 // address.
-func (c *Conn) RemoteAddr() netip.AddrPort {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.remote
-}
+func (c *Conn) RemoteAddr() netip.AddrPort { return guarded(&c.mu, &c.remote) }
 
 // Peer returns the destination of datagrams to the peer, for ibv.SendWR. The AH, which the
 // connection owns, is nil unless this side dialed in a datagram port space.
@@ -236,19 +218,12 @@ func (c *Conn) OnDone(f func(err error)) {
 
 // Err returns why the connection has ended, or nil if it has not. The reason is ErrDisconnected,
 // ErrDeviceRemoved, ErrClosed or an *EventReadError.
-func (c *Conn) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
-}
+func (c *Conn) Err() error { return guarded(&c.mu, &c.err) }
 
 // Shutdown ends the connection and waits until the peer has acknowledged that. Posted work requests
 // complete with an error. Close must still be called.
 func (c *Conn) Shutdown(ctx context.Context) error {
-	c.mu.Lock()
-	established := c.established
-	c.mu.Unlock()
-	if c.ps.datagram() || !established {
+	if c.ps.datagram() || !guarded(&c.mu, &c.established) {
 		return nil
 	}
 	if isClosed(c.done) {

@@ -24,11 +24,7 @@ func (id *ID) setHandler(h handler) {
 	id.own.Unlock()
 }
 
-func (id *ID) handler() handler {
-	id.own.Lock()
-	defer id.own.Unlock()
-	return id.own.handler
-}
+func (id *ID) handler() handler { return guarded(&id.own, &id.own.handler) }
 
 // hub is an event channel and the goroutine that reads it for all IDs on it. It is closed when its
 // last user leaves.
@@ -121,11 +117,7 @@ func (h *hub) fail(err error) {
 }
 
 // broken returns why the hub reads no more events, nil while it does.
-func (h *hub) broken() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
-}
+func (h *hub) broken() error { return guarded(&h.mu, &h.err) }
 
 // serve makes to the handler of an ID of the hub.
 func (h *hub) serve(id *ID, to handler) {

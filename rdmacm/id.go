@@ -3,9 +3,7 @@ package rdmacm
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -54,37 +52,28 @@ type ID struct {
 }
 
 // registry finds IDs by their address in C. It spans all channels, since an ID may move.
-type registry struct {
-	mu sync.Mutex
-	m  map[uintptr]*ID
-}
+type registry struct{ m sync.Map }
 
-var ids = registry{m: make(map[uintptr]*ID)}
+var ids registry
 
-func (r *registry) add(id *ID) {
-	r.mu.Lock()
-	r.m[id.handle] = id
-	r.mu.Unlock()
-}
-
-func (r *registry) remove(id *ID) {
-	r.mu.Lock()
-	delete(r.m, id.handle)
-	r.mu.Unlock()
-}
+func (r *registry) add(id *ID)    { r.m.Store(id.handle, id) }
+func (r *registry) remove(id *ID) { r.m.Delete(id.handle) }
 
 func (r *registry) find(h uintptr) *ID {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.m[h]
+	v, _ := r.m.Load(h)
+	id, _ := v.(*ID)
+	return id
 }
 
 // on returns the IDs on a channel.
-func (r *registry) on(ch *EventChannel) []*ID {
-	r.mu.Lock()
-	all := slices.Collect(maps.Values(r.m))
-	r.mu.Unlock()
-	return slices.DeleteFunc(all, func(id *ID) bool { return id.Channel() != ch })
+func (r *registry) on(ch *EventChannel) (list []*ID) {
+	r.m.Range(func(_, v any) bool {
+		if id := v.(*ID); id.Channel() == ch {
+			list = append(list, id)
+		}
+		return true
+	})
+	return list
 }
 
 // newID returns an ID that owns the struct rdma_cm_id h, which names the channel's present file.
@@ -129,10 +118,7 @@ func (id *ID) Close() error {
 	if _, err := id.life.Close(id.destroy); err != nil {
 		return busy(id.String(), err)
 	}
-	id.own.Lock()
-	solo := id.own.solo
-	id.own.Unlock()
-	if solo != nil {
+	if solo := guarded(&id.own, &id.own.solo); solo != nil {
 		return solo.Close() // fails again while other IDs use it
 	}
 	return nil
@@ -326,10 +312,13 @@ func (id *ID) SetValue(v any) {
 }
 
 // Value returns the value that SetValue attached.
-func (id *ID) Value() any {
-	id.own.Lock()
-	defer id.own.Unlock()
-	return id.own.value
+func (id *ID) Value() any { return guarded(&id.own, &id.own.value) }
+
+// guarded returns a value that a lock protects.
+func guarded[T any](by sync.Locker, v *T) T {
+	by.Lock()
+	defer by.Unlock()
+	return *v
 }
 
 // Migrate moves the ID and its unread events to another channel.

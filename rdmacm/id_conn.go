@@ -35,12 +35,9 @@ func (id *ID) Connect(p *ConnParam) error {
 
 // checkQP rejects a call that would name QP 0, the subnet manager's, to the peer.
 func (id *ID) checkQP(p *ConnParam, unnamed bool) error {
-	id.qpMu.Lock()
-	own := id.qp != nil
-	id.qpMu.Unlock()
 	const want = "the number of a QP in ConnParam.QPN, or a QP of ID.CreateQP"
 	switch {
-	case own || unnamed:
+	case unnamed || guarded(&id.qpMu, &id.qp) != nil:
 	case p == nil:
 		return &ibv.ArgError{Arg: "parameter", Got: "nil", Want: want}
 	case p.QPN == 0:

@@ -19,6 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -205,6 +206,28 @@ func (l Library) String(name string, args ...uintptr) (string, error) {
 		return "", err
 	}
 	return ccall.String(fn, args...), nil
+}
+
+// OpPtr calls op, a function of the provider of the context ctx, which returns a pointer, or NULL and sets errno. An op
+// of 0 is one that is missing.
+//
+//go:uintptrescapes
+func OpPtr(ctx, op uintptr, args ...uintptr) (uintptr, error) {
+	if op == 0 {
+		return 0, control.ErrNoOp
+	}
+	p, err := ccall.Ptr(op, args...)
+	return p, Explain(ctx, err)
+}
+
+// OpErr is OpPtr for a function that returns 0 or an errno.
+//
+//go:uintptrescapes
+func OpErr(ctx, op uintptr, args ...uintptr) error {
+	if op == 0 {
+		return control.ErrNoOp
+	}
+	return Explain(ctx, ccall.Err(op, args...))
 }
 
 // At returns a struct that a function has returned, and its address.

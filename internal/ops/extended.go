@@ -6,6 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -33,7 +34,7 @@ type extended struct {
 	room *Room         // nil where the provider itself refuses a full queue without harm
 	bufs []abi.DataBuf // for an inline list
 
-	by     Poster              // posts in place of the functions; else nil
+	by     control.Poster      // posts in place of the functions; else nil
 	masked []work.MaskedAtomic // of the slots, for by
 }
 
@@ -51,22 +52,15 @@ func (c *SendChain) Extend(x Extended) error {
 	return nil
 }
 
-// Poster posts the slots of a chain.
-type Poster interface {
-	// Post posts slots [0,n). It returns how many were accepted, and an errno, 0 if all were.
-	Post(n int) (done, errno int)
-	Free() error
-}
-
 // PostBy makes a Poster post the chain's slots, in place of post_send; dc means that slots name a DCT, masked that
 // there are atomics with masks, whose operands are not in the slots. Nothing was posted yet.
-func (c *SendChain) PostBy(dc, masked bool, by func(slots []abi.SendWR, masked []work.MaskedAtomic) (Poster, error)) (
-	err error) {
+func (c *SendChain) PostBy(dc, masked bool,
+	by func(qp uintptr, slots []abi.SendWR, masked []work.MaskedAtomic) (control.Poster, error)) (err error) {
 	x := &extended{}
 	if masked {
 		x.masked = make([]work.MaskedAtomic, len(c.wrs))
 	}
-	if x.by, err = by(c.wrs, x.masked); err == nil {
+	if x.by, err = by(c.qp, c.wrs, x.masked); err == nil {
 		c.ex, c.dc = x, dc
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
 	"github.com/pureverbs/pureverbs/internal/work"
@@ -363,7 +364,7 @@ func TestSendChainFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := func([]abi.SendWR, []work.MaskedAtomic) (Poster, error) { return other{mem}, nil }
+	by := func(uintptr, []abi.SendWR, []work.MaskedAtomic) (control.Poster, error) { return other{mem}, nil }
 	if err := errors.Join(c.Headers(64), c.WQEs(), c.PostBy(true, true, by)); err != nil {
 		t.Fatal(err)
 	}

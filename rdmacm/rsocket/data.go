@@ -34,10 +34,8 @@ func (s *Socket) Recv(b []byte) (int, error) {
 //
 // C: rwrite.
 func (s *Socket) Send(b []byte) (int, error) {
-	if s.typ == Datagram {
-		if err := s.checkDatagram("rwrite", len(b), s.peer.Load()); err != nil {
-			return 0, err
-		}
+	if err := s.checkDatagram("rwrite", len(b), s.peer.Load()); err != nil {
+		return 0, err
 	}
 	if err := s.begin(); err != nil {
 		return 0, err
@@ -67,10 +65,8 @@ func (s *Socket) RecvFlags(b []byte, f Flags) (n int, err error) {
 //
 // C: rsend.
 func (s *Socket) SendFlags(b []byte, f Flags) (n int, err error) {
-	if s.typ == Datagram {
-		if err := s.checkDatagram("rsend", len(b), s.peer.Load()); err != nil {
-			return 0, err
-		}
+	if err := s.checkDatagram("rsend", len(b), s.peer.Load()); err != nil {
+		return 0, err
 	}
 	return s.count(func(fd int) (int, error) { return s.lib.Send(fd, b, int(f)) })
 }
@@ -94,10 +90,8 @@ func (s *Socket) RecvFrom(b []byte, f Flags) (n int, from netip.AddrPort, err er
 //
 // C: rsendto.
 func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error) {
-	if s.typ == Datagram {
-		if err := s.checkDatagram("rsendto", len(b), true); err != nil {
-			return 0, err
-		}
+	if err := s.checkDatagram("rsendto", len(b), true); err != nil {
+		return 0, err
 	}
 	a, err := newSockaddr(to)
 	if err != nil {

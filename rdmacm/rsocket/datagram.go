@@ -21,6 +21,7 @@ func (s *Socket) checkDatagram(op string, size int, peer bool) error {
 		room = slotSize - headerIPv6
 	}
 	switch {
+	case s.typ != Datagram:
 	case !peer:
 		return &Error{Op: op, Errno: syscall.ENOTCONN}
 	case size > room:

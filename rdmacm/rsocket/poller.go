@@ -3,7 +3,9 @@ package rsocket
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -247,10 +249,7 @@ func (p *Poller) Close() error {
 
 func (p *Poller) destroy() error {
 	p.mu.Lock()
-	var all []*Socket
-	for s := range p.socks {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Keys(p.socks))
 	p.mu.Unlock()
 	for _, s := range all {
 		p.forget(s)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/control"
 )
@@ -29,8 +28,7 @@ func (l Lib) QueryDeviceEx(ctx uintptr, attr *abi.DeviceAttrEx) error {
 // is one (v22).
 func (l Lib) QueryPort(ctx uintptr, port uint8, attr *abi.PortAttr) error {
 	if op := abi.ContextOp(ctx, abi.DistQueryPort); op != 0 {
-		err := ccall.Err(op, ctx, uintptr(port), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
-		return explain(ctx, err)
+		return bind.OpErr(ctx, op, ctx, uintptr(port), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
 	}
 	return l.lib.Err("ibv_query_port", ctx, uintptr(port), uintptr(unsafe.Pointer(attr)))
 }

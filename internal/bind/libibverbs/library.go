@@ -5,7 +5,6 @@ package libibverbs
 import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind"
-	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/control"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -30,28 +29,16 @@ func (l Lib) Path() string { return l.lib.Path() }
 // Version returns the library's version, as in "44.0"; it may be empty.
 func (l Lib) Version() string { return l.lib.Version() }
 
-// explain names a device that is gone, as the functions of bind.Library do for calls by name.
-func explain(ctx uintptr, err error) error { return bind.Explain(ctx, err) }
-
 // opPtr calls an op of verbs_context that returns a pointer, or NULL and sets errno.
 //
 //go:uintptrescapes
 func opPtr(ctx, dist uintptr, args ...uintptr) (uintptr, error) {
-	op := abi.ContextOp(ctx, dist)
-	if op == 0 {
-		return 0, control.ErrNoOp
-	}
-	p, err := ccall.Ptr(op, args...)
-	return p, explain(ctx, err)
+	return bind.OpPtr(ctx, abi.ContextOp(ctx, dist), args...)
 }
 
 // opErr calls an op of verbs_context that returns 0 or an errno.
 //
 //go:uintptrescapes
 func opErr(ctx, dist uintptr, args ...uintptr) error {
-	op := abi.ContextOp(ctx, dist)
-	if op == 0 {
-		return control.ErrNoOp
-	}
-	return explain(ctx, ccall.Err(op, args...))
+	return bind.OpErr(ctx, abi.ContextOp(ctx, dist), args...)
 }

@@ -4,46 +4,27 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/cmem"
-	"github.com/pureverbs/pureverbs/internal/control"
 )
 
 // contextOp returns a slot of the ibv_context's own table, which old providers may leave empty.
-func contextOp(ctx uintptr, slot int) (uintptr, error) {
-	if op := cmem.At[abi.Context](ctx).Ops[slot]; op != 0 {
-		return op, nil
-	}
-	return 0, control.ErrNoOp
-}
+func contextOp(ctx uintptr, slot int) uintptr { return cmem.At[abi.Context](ctx).Ops[slot] }
 
 // struct ibv_mw *(*alloc_mw)(struct ibv_pd *, enum ibv_mw_type); inline in the header, as are the next two.
 func (l Lib) AllocMW(ctx, pd uintptr, windowType uint32) (uintptr, error) {
-	op, err := contextOp(ctx, abi.OpAllocMW)
-	if err != nil {
-		return 0, err
-	}
-	mw, err := ccall.Ptr(op, pd, uintptr(windowType))
-	return mw, explain(ctx, err)
+	return bind.OpPtr(ctx, contextOp(ctx, abi.OpAllocMW), pd, uintptr(windowType))
 }
 
 // int (*bind_mw)(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
 // The caller has made the checks of the header's ibv_bind_mw.
-func (l Lib) BindMW(ctx, qp, mw uintptr, bind *abi.MWBind) error {
-	op, err := contextOp(ctx, abi.OpBindMW)
-	if err != nil {
-		return err
-	}
-	return explain(ctx, ccall.Err(op, qp, mw, uintptr(unsafe.Pointer(bind))))
+func (l Lib) BindMW(ctx, qp, mw uintptr, attr *abi.MWBind) error {
+	return bind.OpErr(ctx, contextOp(ctx, abi.OpBindMW), qp, mw, uintptr(unsafe.Pointer(attr)))
 }
 
 // int (*dealloc_mw)(struct ibv_mw *);
 func (l Lib) DeallocMW(ctx, mw uintptr) error {
-	op, err := contextOp(ctx, abi.OpDeallocMW)
-	if err != nil {
-		return err
-	}
-	return l.Destroyed(ctx, ccall.Err(op, mw))
+	return l.Destroyed(ctx, bind.OpErr(ctx, contextOp(ctx, abi.OpDeallocMW), mw))
 }
 
 // MWKey returns the key of a struct ibv_mw.

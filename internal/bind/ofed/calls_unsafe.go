@@ -63,21 +63,12 @@ func (v Verbs) createQP(ctx uintptr, attr *abi.ExpQPInitAttr) (uintptr, error) {
 	if attr.CompMask == abi.IBV_EXP_QP_INIT_ATTR_PD {
 		return v.lib.Ptr("ibv_create_qp", attr.PD, uintptr(unsafe.Pointer(attr)))
 	}
-	op := abi.ExpOp(ctx, abi.DistExpCreateQP)
-	if op == 0 {
-		return 0, control.ErrNoOp
-	}
-	qp, err := ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(attr)))
-	return qp, bind.Explain(ctx, err)
+	return bind.OpPtr(ctx, abi.ExpOp(ctx, abi.DistExpCreateQP), ctx, uintptr(unsafe.Pointer(attr)))
 }
 
 // int (*lib_exp_modify_qp)(struct ibv_qp *, struct ibv_exp_qp_attr *, uint64_t exp_attr_mask);
 func (v Verbs) modifyQP(ctx, qp uintptr, attr *abi.ExpQPAttr, mask uint64) error {
-	op := abi.ExpOp(ctx, abi.DistExpModifyQP)
-	if op == 0 {
-		return control.ErrNoOp
-	}
-	return bind.Explain(ctx, ccall.Err(op, qp, uintptr(unsafe.Pointer(attr)), uintptr(mask)))
+	return bind.OpErr(ctx, abi.ExpOp(ctx, abi.DistExpModifyQP), qp, uintptr(unsafe.Pointer(attr)), uintptr(mask))
 }
 
 // struct ibv_exp_dct *(*create_dct)(struct ibv_context *, struct ibv_exp_dct_init_attr *);
@@ -105,18 +96,10 @@ func (v Verbs) queryDCT(ctx, dct uintptr, attr *abi.ExpDCTAttr) error {
 
 // int (*lib_exp_query_device)(struct ibv_context *, struct ibv_exp_device_attr *);
 func (v Verbs) queryDevice(ctx uintptr, attr *abi.ExpDeviceAttr) error {
-	op := abi.ExpOp(ctx, abi.DistExpQueryDevice)
-	if op == 0 {
-		return control.ErrNoOp
-	}
-	return bind.Explain(ctx, ccall.Err(op, ctx, uintptr(unsafe.Pointer(attr))))
+	return bind.OpErr(ctx, abi.ExpOp(ctx, abi.DistExpQueryDevice), ctx, uintptr(unsafe.Pointer(attr)))
 }
 
 // int (*drv_exp_query_values)(struct ibv_context *, int q_values, struct ibv_exp_values *);
 func (v Verbs) queryValues(ctx uintptr, what uint32, to *abi.ExpValues) error {
-	op := abi.ExpOp(ctx, abi.DistExpQueryValues)
-	if op == 0 {
-		return control.ErrNoOp
-	}
-	return bind.Explain(ctx, ccall.Err(op, ctx, uintptr(what), uintptr(unsafe.Pointer(to))))
+	return bind.OpErr(ctx, abi.ExpOp(ctx, abi.DistExpQueryValues), ctx, uintptr(what), uintptr(unsafe.Pointer(to)))
 }
