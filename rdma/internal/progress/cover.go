@@ -165,7 +165,7 @@ func (p *Progress) pass(resign bool) {
 // hasLeft does what comes after the turn was returned.
 func (p *Progress) hasLeft(s state, promote bool) {
 	if promote {
-		token1(p.promote)
+		Token(p.promote)
 	}
 	if s.has(closed) {
 		close(p.left)
@@ -211,11 +211,11 @@ func (p *Progress) fail(err error, has bool) {
 	}
 	p.failed.Do(func() { p.opt.Fail(err) })
 	p.src.Interrupt()
-	token1(p.promote)
+	Token(p.promote)
 }
 
-// token1 leaves a token in a channel that has room for one.
-func token1(ch chan struct{}) {
+// Token leaves a token in a channel that has room for one.
+func Token(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

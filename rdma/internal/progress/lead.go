@@ -70,7 +70,7 @@ func (p *Progress) resign(has bool) {
 		return
 	}
 	p.change(state.resign)
-	token1(p.promote)
+	Token(p.promote)
 }
 
 // handOver is the poller's part of an eviction. It returns what to watch for.

@@ -174,7 +174,7 @@ func TestModelFinds(t *testing.T) {
 			"s.sleepers() > 0", "two", "1 wait until the timer"},
 		{"nobody promotes the poller", "cover.go", `
 	if promote {
-		token1(p.promote)
+		Token(p.promote)
 	}
 	if s.has(closed)`, `
 	if s.has(closed)`, "reads", "the CQ is not covered"},
