@@ -192,19 +192,15 @@ func (p *Progress) look() {
 
 // fail ends all polling because the source has failed. has reports whether the caller has the turn, which it returns.
 func (p *Progress) fail(err error, has bool) {
-	for {
-		s := p.load()
+	last := p.step(func(s state) (state, bool) {
 		n := s.close()
 		if has {
 			n &^= taken
 		}
-		if !p.swap(s, n) {
-			continue
-		}
-		if has && s.has(closed) {
-			close(p.left)
-		}
-		break
+		return n, has && s.has(closed)
+	})
+	if last {
+		close(p.left)
 	}
 	if asked := p.takeAsked(); asked != nil {
 		close(asked)
