@@ -28,11 +28,6 @@ type PacketSocket struct {
 	ReadWake, WriteWake chan struct{}
 }
 
-// NewPacketSocket returns a socket that has no shard yet.
-func NewPacketSocket() PacketSocket {
-	return PacketSocket{ReadWake: make(chan struct{}, 1), WriteWake: make(chan struct{}, 1)}
-}
-
 // AddPacket gives c a place among the engine's, with room in the CQ, and memory.
 func (e *Shard) AddPacket(c *PacketSocket) error {
 	if stride := datagram.Stride(c.At.MTU); stride > e.Stride {
