@@ -88,6 +88,7 @@ var believed = map[string]string{
 	"Hello.Min": "versions", "Hello.Max": "versions", "Hello.Kind": "kind", "Hello.Flags": "flags: leases, PACKED",
 	"Hello.Block": "block", "Hello.Limit": "first limit", "Hello.MaxMessage": "longest message of the peer",
 	"Hello.App": "the program's private data", "Hello.Probe": "address and key of a byte to read, on iWARP",
+	"Hello._": "",
 
 	"Rejection.Min": "versions", "Rejection.Max": "versions",
 	"Rejection.Reason": "reason of a refusal, RESET or REFUSE",

@@ -7,20 +7,16 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 )
-
-// takeFake returns the buffer of a pool.Fake.
-func takeFake(p *pool.Pool) *Buffer { return &Buffer{p.TakeFake()} }
 
 // TestBufferReleased: every method of a buffer panics after Release, also when another buffer uses the memory. Of
 // several goroutines that release it, one succeeds.
 func TestBufferReleased(t *testing.T) {
-	p := pool.Fake()
+	p := fakePool()
 	for range 100 {
-		b := takeFake(p)
+		b := fakeBuffer(p)
 		b.Release()
-		other := takeFake(p)
+		other := fakeBuffer(p)
 		panics(t, "Release", b.Release)
 		panics(t, "Bytes", func() { b.Bytes() })
 		panics(t, "Truncate", func() { b.Truncate(1) })
@@ -48,9 +44,9 @@ func TestBufferReleased(t *testing.T) {
 // TestTransferReleased: a transfer whose buffer was released before Start is refused, and pins nothing.
 func TestTransferReleased(t *testing.T) {
 	l := fakeLink(0)
-	l.Shard.Engine.Pool = pool.Fake()
 	r := &Region{l: l, n: 64, access: allAccess, done: make(chan struct{})}
-	b := takeFake(l.Shard.Engine.Pool)
+	b := fakeBuffer(l.Shard.Engine.Pool)
+	was := b.get()
 	x := r.Transfer()
 	x.Write(b, 0, 64, 0)
 	b.Release()
@@ -58,7 +54,11 @@ func TestTransferReleased(t *testing.T) {
 	if err := x.Start(t.Context()); !errors.As(err, &arg) {
 		t.Errorf("Start: %v", err)
 	}
-	if other := takeFake(l.Shard.Engine.Pool); other.get().Pins() != 1 {
-		t.Errorf("%d pins of the next buffer", other.get().Pins())
+	other := fakeBuffer(l.Shard.Engine.Pool)
+	if other.get() != was {
+		t.Fatal("the next buffer has other memory")
+	}
+	if other.Release(); l.Shard.Engine.Pool.InUse() != 0 {
+		t.Error("the next buffer has more pins than its owner's")
 	}
 }

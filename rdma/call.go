@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/foreign"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
@@ -324,5 +325,5 @@ func (s *server) end(ctx context.Context, c *served) {
 	s.copied.Add(-c.copied)
 	s.bytes.Add(-c.bytes)
 	s.calls.Add(-1)
-	link.Wake(s.ended)
+	progress.Token(s.ended)
 }

@@ -23,7 +23,7 @@ func fakeCaller() *Caller {
 }
 
 func fakeConn() *Conn {
-	return &Conn{link.Fake(wire.Hello{Block: 64, MaxMessage: 64}, wire.Messages, nil)}
+	return &Conn{fakeLinkOf(wire.Hello{Block: 64, MaxMessage: 64}, wire.Messages, nil)}
 }
 
 // reply is what the peer sends as the answer to call id.
@@ -31,7 +31,7 @@ func (r *Caller) reply(id uint32, err bool) *Message {
 	if err {
 		id |= callFailed
 	}
-	h := messageOf(r.c.l.FakeMessage(nil, id, true))
+	h := fakeMessage(r.c.l, nil, id, true)
 	return &h
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
-	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -17,7 +16,7 @@ import (
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
 func fakeLink(grace time.Duration) *link.Link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
-	m.l = link.Fake(wire.Hello{}, wire.Messages, &m.Control)
+	m.l = fakeLinkOf(wire.Hello{}, wire.Messages, &m.Control)
 	return m.l
 }
 
@@ -56,8 +55,7 @@ func wantKinds(t *testing.T, l *link.Link, want ...wire.Kind) {
 
 // fakeLease lends nothing for d, as lend does.
 func fakeLease(l *link.Link, d time.Duration) *Lease {
-	s := &Lease{l: l, mem: pool.FakeBuf(l.Shard.Engine.Pool), n: 1, access: MayRead, done: make(chan struct{})}
-	s.mem.SetPins(2)
+	s := &Lease{l: l, mem: fakePinned(l.Shard.Engine.Pool), n: 1, access: MayRead, done: make(chan struct{})}
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	if err := leasingOf(l).addLease(s); err != nil {

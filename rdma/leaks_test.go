@@ -15,7 +15,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
-	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -23,10 +22,10 @@ import (
 // was not released is recorded with the place that got it.
 func TestReleasedTwice(t *testing.T) {
 	defer leak.SetHot(leak.SetHot(true))
-	l := link.Fake(wire.Hello{Block: 64}, wire.Messages, nil)
-	m := messageOf(l.FakeMessage(nil, 0, false))
-	p := pool.Fake()
-	b := takeFake(p)
+	l := fakeLinkOf(wire.Hello{Block: 64}, wire.Messages, nil)
+	m := fakeMessage(l, nil, 0, false)
+	p := fakePool()
+	b := fakeBuffer(p)
 	for _, want := range []string{"message of ", "buffer of 64 bytes"} {
 		if open := strings.Join(leak.Open(), "\n"); !strings.Contains(open, want) || !strings.Contains(open, t.Name()) {
 			t.Errorf("%q is not recorded: %s", want, open)
@@ -52,7 +51,7 @@ func TestReleasedTwice(t *testing.T) {
 			f()
 		}()
 	}
-	takeFake(p).Release()
+	fakeBuffer(p).Release()
 	open := strings.Join(leak.Open(), "\n")
 	if strings.Contains(open, "message of") || strings.Contains(open, "buffer of") {
 		t.Errorf("still recorded: %s", open)

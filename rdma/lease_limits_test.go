@@ -11,7 +11,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
-	"github.com/pureverbs/pureverbs/rdma/internal/pool"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -150,8 +149,7 @@ func TestLeaseFlood(t *testing.T) {
 		l := fakeLink(time.Millisecond)
 		var limit *ibv.LimitError
 		for i := range controlQueue {
-			s := &Lease{l: l, mem: pool.FakeBuf(l.Shard.Engine.Pool), n: 1, done: make(chan struct{})}
-			s.mem.SetPins(2)
+			s := &Lease{l: l, mem: fakePinned(l.Shard.Engine.Pool), n: 1, done: make(chan struct{})}
 			l.Mu.Lock()
 			err := leasingOf(l).addLease(s)
 			if err == nil {

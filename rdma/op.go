@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
@@ -159,7 +160,7 @@ func (m *leasing) await1(ctx context.Context, o *op) (finished bool, err error) 
 // Stop ends what waits for remote memory: nothing more is posted or borrowed.
 // Preconditions: l.Mu is held, leaseError is not nil.
 func (m *leasing) Stop() {
-	link.Wake(m.borrows.wake)
+	progress.Token(m.borrows.wake)
 	m.dropOps(nil, m.l.LeaseError())
 }
 

@@ -4,9 +4,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 )
+
+// slowAdapter registers a slowMemory.
+type slowAdapter struct {
+	nic.Adapter
+	m *slowMemory
+}
+
+func (a slowAdapter) Alloc(n int, access ibv.AccessFlags, opt *ibv.MemOptions) (_ nic.Memory, err error) {
+	a.m.Memory, err = a.Adapter.Alloc(n, access, opt)
+	return a.m, err
+}
 
 // slowMemory is closed only when it may be.
 type slowMemory struct {
@@ -25,13 +37,12 @@ func TestPool_GetWhileTrimming(t *testing.T) {
 	e, err := newMemoryEngine(&EngineOptions{}, inmem.New())
 	ok(t, err)
 	defer func() { ok(t, e.Close()) }()
+	m := &slowMemory{begun: make(chan struct{}), may: make(chan struct{})}
+	adapter := e.e.NIC
+	e.e.NIC = slowAdapter{adapter, m}
 	small, err := e.Pool().Get(1)
 	ok(t, err)
-	m := &slowMemory{begun: make(chan struct{}), may: make(chan struct{})}
-	small.get().Wrap(func(mr nic.Memory) nic.Memory {
-		m.Memory = mr
-		return m
-	})
+	e.e.NIC = adapter
 	small.Release()
 	trimmed := make(chan bool)
 	go func() { trimmed <- e.e.Trim(false) }()

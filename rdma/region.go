@@ -13,6 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/lease"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
@@ -53,7 +54,7 @@ func (m *leasing) borrowed(number uint32, f *wire.LendFrame) {
 	r.extend(time.Duration(f.Milliseconds) * time.Millisecond)
 	if f.Request == 0 {
 		m.borrows.offered = append(m.borrows.offered, r)
-		link.Wake(m.borrows.wake)
+		progress.Token(m.borrows.wake)
 		return
 	}
 	if !m.borrows.asks.Take(f.Request).answer(r, nil) {
@@ -137,7 +138,7 @@ func borrow(ctx context.Context, l *link.Link) (*Region, error) {
 			r.track()
 		}
 		if err != nil || len(m.borrows.offered) > 0 {
-			link.Wake(m.borrows.wake) // others also wait
+			progress.Token(m.borrows.wake) // others also wait
 		}
 		l.Mu.Unlock()
 		if r != nil || err != nil {

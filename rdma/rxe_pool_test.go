@@ -12,7 +12,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
-	"github.com/pureverbs/pureverbs/rdma/internal/link"
 )
 
 // poolEngine makes an engine for its pool alone.
@@ -189,15 +188,7 @@ func TestRXE_PoolMemory(t *testing.T) {
 	for _, b := range small {
 		b.Release()
 	}
-	var blocks []*link.Block // the pool gives way to blocks
-	for {
-		b, err := e.e.Shards[0].Blocks.TryTake()
-		ok(t, err)
-		if b == nil {
-			break
-		}
-		blocks = append(blocks, b)
-	}
+	blocks := takeBlocks(t, e.e.Shards[0]) // the pool gives way to them
 	if most := 32 << 20 / e.e.Shards[0].Stride; len(blocks) < most*3/4 {
 		t.Errorf("%d blocks, want some %d", len(blocks), most)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/attempts"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
@@ -311,6 +312,21 @@ func exchangeConns(t *testing.T, a, b *Conn) {
 	}
 }
 
+// takeBlocks takes all blocks that there are to send from.
+func takeBlocks(t *testing.T, s *link.Shard) (list []*link.Block) {
+	t.Helper()
+	w := &blocks.Sender{Wake: func() {}}
+	defer s.Blocks.Leave(w)
+	for {
+		b, err := s.Blocks.Take(w, link.LargeBlock)
+		ok(t, err)
+		if b == nil {
+			return list
+		}
+		list = append(list, b)
+	}
+}
+
 // TestRXE_NoBlocks lets others have all blocks, as frames to dead peers have: each connection can still send a short
 // frame in each direction, and a long one when blocks come back.
 func TestRXE_NoBlocks(t *testing.T) {
@@ -324,16 +340,7 @@ func TestRXE_NoBlocks(t *testing.T) {
 	defer c.Close()
 	var taken [][]*link.Block
 	for _, s := range []*link.Shard{a.l.Shard, b.l.Shard} {
-		var list []*link.Block
-		for {
-			x, err := s.Blocks.TryTake()
-			ok(t, err)
-			if x == nil {
-				break
-			}
-			list = append(list, x)
-		}
-		taken = append(taken, list)
+		taken = append(taken, takeBlocks(t, s))
 	}
 	for range 20 {
 		exchangeConns(t, a, b)

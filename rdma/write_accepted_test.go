@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pureverbs/pureverbs/rdma/internal/link"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
@@ -26,7 +25,7 @@ func TestWriteAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n := range rounds {
-				l := link.Fake(wire.Hello{Block: 64}, wire.Stream, nil)
+				l := fakeLinkOf(wire.Hello{Block: 64}, wire.Stream, nil)
 				var peers sync.WaitGroup
 				for range 4 { // so that one is likely to have the lock as soon as it is free
 					peers.Go(func() {

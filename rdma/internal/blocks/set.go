@@ -202,14 +202,6 @@ func (s *Set) settleWoken(w *Sender) bool {
 	return true
 }
 
-// TryTake is Take for callers that do not wait: without a block it returns nil.
-func (s *Set) TryTake() (*Block, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.serveShort()
-	return s.take()
-}
-
 // Give returns a block that was taken. b may be nil.
 func (s *Set) Give(b *Block) {
 	if b == nil {

@@ -4,11 +4,19 @@ import (
 	"testing"
 )
 
+// tryTake is Take for callers that do not wait: without a block it returns nil.
+func (s *Set) tryTake() (*Block, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serveShort()
+	return s.take()
+}
+
 // takeAll takes what there is.
 func takeAll(t *testing.T, s *Set) (list []*Block) {
 	t.Helper()
 	for {
-		b, err := s.TryTake()
+		b, err := s.tryTake()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +31,7 @@ func takeAll(t *testing.T, s *Set) (list []*Block) {
 func TestSet_Memory(t *testing.T) {
 	w := newWorld(3)
 	w.fails = errTest
-	if b, err := w.TryTake(); b != nil || err != errTest {
+	if b, err := w.tryTake(); b != nil || err != errTest {
 		t.Errorf("%v, %v; want the error of registering", b, err)
 	}
 	if _, err := w.Reserve(1); err != errTest || w.budget.Used() != 0 {
@@ -106,7 +114,7 @@ func TestSet_Order(t *testing.T) {
 	if a.wakes != 1 || b.wakes != 0 {
 		t.Fatalf("woken: a %d times, b %d; want a", a.wakes, b.wakes)
 	}
-	if x, _ := w.TryTake(); x != list[0] { // somebody is faster
+	if x, _ := w.tryTake(); x != list[0] { // somebody is faster
 		t.Fatal("the block was not free")
 	}
 	mustWait(t, w.Set, a)

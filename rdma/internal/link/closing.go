@@ -162,8 +162,6 @@ func (l *Link) CloseRead() error {
 
 // Abandon ends a connection that was prepared and did not come about. It owns the QP.
 func (l *Link) Abandon(err error) {
-	l.Mu.Lock()
-	l.failLocked(err)
-	l.Mu.Unlock()
+	l.Fail(err)
 	l.Close()
 }

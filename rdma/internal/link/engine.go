@@ -36,22 +36,6 @@ type EngineOptions struct {
 	Manual                 bool
 }
 
-// DefaultBlock is the Block of most engines that leave it open.
-const DefaultBlock = 32 << 10
-
-// slabs is how many slabs have blocks to post n of them.
-func slabs(block, n int) int {
-	k := 1
-	for perSlab := max(SlabSize/(block+Headroom), 1); blocks.ForReceives(k*perSlab) < n; k++ {
-	}
-	return k
-}
-
-// LeastMemory is the least Memory of an engine.
-func LeastMemory(block, pollers int) int64 {
-	return int64(pollers) * int64(slabs(block, 1+StartWindow)) * SlabSize
-}
-
 // Engine has the objects that the connections of a device share.
 type Engine struct {
 	Owner     any // the program's

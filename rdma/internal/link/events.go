@@ -35,7 +35,8 @@ func (e *Engine) forward(ev ibv.AsyncEvent) bool {
 		others = !own
 	case ev.QP != nil:
 		_, own := e.own.Load(ev.QP)
-		others = !own && e.link(ev.QP.Num()) == nil && !e.hasPacketQP(ev.QP)
+		e.eachPacket(ev.QP, func(*PacketSocket) { own = true })
+		others = !own && e.link(ev.QP.Num()) == nil
 	}
 	general := ev.Port != 0 || ev.Type == ibv.EventDeviceFatal
 	if others || general {
@@ -45,19 +46,4 @@ func (e *Engine) forward(ev ibv.AsyncEvent) bool {
 		}
 	}
 	return others
-}
-
-func (e *Engine) hasPacketQP(qp *ibv.QP) bool {
-	packets := &e.Shards[0].packets
-	for i := range packets {
-		if c := packets[i].Load(); c != nil {
-			c.Mu.Lock()
-			same := c.QP == qp
-			c.Mu.Unlock()
-			if same {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -5,18 +5,6 @@ package link
 // opened for the first stream. Its registered memory counts as buffers do, at most largeShare of the memory, so it
 // takes nothing that was promised to peers of the others; and it promises to its own peers only registered memory.
 
-const (
-	LargeBlock = 256 << 10
-	LargeSlab  = 8 << 20
-	LargeEach  = 8        // blocks that are registered for a stream before it begins: a quarter is for sending
-	LargeShare = 2        // what part of the memory they may take, as a divisor
-	LargeLeast = 64 << 20 // memory of an engine that has them
-)
-
-// A stream keeps at most as many blocks as there are for sending, so those that wait for their peers leave some for the
-// others. Few blocks are in turn, for the sake of the caches.
-var MostLarge = most{Window: 32, stage: LargeEach / 4, signal: 2, Control: 8}
-
 // hasLarge reports whether streams may have larger blocks.
 func (o *EngineOptions) hasLarge() bool {
 	return o.Block == 0 && !o.Manual && o.Memory/int64(o.Pollers) >= LargeLeast
@@ -56,6 +44,6 @@ func (s *Shard) admit() bool {
 
 // registerFor has enough blocks for so many streams, and reports whether it could.
 func (s *Shard) registerFor(streams int) bool {
-	ok, err := s.Blocks.Reserve(s.most.Control + streams*LargeEach)
+	ok, err := s.Blocks.Reserve(s.Most.Control + streams*LargeEach)
 	return ok && err == nil
 }

@@ -23,15 +23,6 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
-const (
-	StartWindow = wire.MinLimit // data frames that a peer may be ahead of the reader, at first
-	StageMost   = 4             // frames that a stream keeps while it may not send
-
-	// Work requests that are posted with one doorbell.
-	postMost = 4  // before the program has used a Batch
-	opPosts  = 24 // of connections with leases
-)
-
 // Link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
 type Link struct {
@@ -88,7 +79,7 @@ type Held struct {
 
 // New makes a connection without a queue pair. ctl is nil for one without leases.
 func New(e *Shard, kind wire.ConnKind, o Options, ctl *Control) *Link {
-	q := sendq.Options{Stage: e.most.stage, Signal: e.most.signal, Posts: postMost,
+	q := sendq.Options{Stage: e.Most.stage, Signal: e.Most.signal, Posts: postMost,
 		Probe: !e.Family().SendsAcked()}
 	if ctl != nil {
 		q.Posts = opPosts

@@ -5,13 +5,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdma/internal/blocks"
 	"github.com/pureverbs/pureverbs/rdma/internal/credit"
+	"github.com/pureverbs/pureverbs/rdma/internal/inmem"
 	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
+// heapBlocks are n blocks in memory that no device has.
+func heapBlocks(size, n int) *blocks.Set {
+	slab, mem := int64(n*size), inmem.New()
+	return blocks.NewSet(blocks.Config{Block: size, Slab: slab, Most: slab, Sets: 1,
+		Budget: blocks.NewBudget(slab, slab), Short: func() {},
+		Register: func(n int) (blocks.Memory, error) { return mem.Register(make([]byte, n), ibv.LocalWrite), nil }})
+}
+
 // TestIgnoredFrame receives a frame of an unknown kind that is to be ignored: nothing in it has an effect.
 func TestIgnoredFrame(t *testing.T) {
-	e := &Shard{most: MostSmall, Blocks: fakeBlocks(Headroom+64, 4)}
+	e := &Shard{Most: MostSmall, Blocks: heapBlocks(Headroom+64, 4)}
 	var posted []*Block
 	e.Blocks.Shared(4, 1)
 	e.Blocks.Resume(func(list []*Block) int {

@@ -3,8 +3,6 @@ package link
 import (
 	"slices"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 // TestMembers counts a place that is only reserved, a socket, and connections. One of these was closed.
@@ -23,7 +21,7 @@ func TestMembers(t *testing.T) {
 	m.Places.Add(packetPlaces)
 	m.sockets++
 	check("a socket", 1+packetPlaces, 1, 1)
-	a, b := Fake(wire.Hello{}, wire.Messages, nil), Fake(wire.Hello{}, wire.Messages, nil)
+	a, b := new(Link), new(Link)
 	for _, l := range []*Link{a, b} {
 		m.Places.Add(1)
 		m.add(l)

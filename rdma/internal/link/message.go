@@ -30,7 +30,8 @@ type Message struct {
 
 var messages = sync.Pool{New: func() any { return new(Message) }}
 
-func newMessage(l *Link) *Message {
+// NewMessage returns an empty message of l, for what has arrived.
+func NewMessage(l *Link) *Message {
 	m := messages.Get().(*Message)
 	m.l = l
 	return m

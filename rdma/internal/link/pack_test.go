@@ -12,7 +12,10 @@ import (
 
 // sender is a link that stages and does not send; its frames take up to most bytes.
 func sender(most int) *Link {
-	return Fake(wire.Hello{Block: uint32(most), Flags: wire.HelloPacks}, wire.Messages, nil)
+	e := &Shard{Engine: new(Engine), Options: EngineOptions{Block: most}, Most: MostSmall}
+	l := New(e, wire.Messages, Options{}, nil)
+	l.Peer = wire.Hello{Block: uint32(most), Flags: wire.HelloPacks}
+	return l
 }
 
 // staged makes a frame of a message in a block that is full of others' data.

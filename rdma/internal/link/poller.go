@@ -142,7 +142,7 @@ func (e *Shard) BeatLocked() {
 // fit makes the windows of a shard fit to its blocks.
 // Preconditions: e.TickMu is held.
 func (e *Shard) fit(now uint32, links []*Link) {
-	e.crowd.Tick(e.RecvMost()-e.RecvMost()/8, e.most.Window)
+	e.crowd.Tick(e.RecvMost()-e.RecvMost()/8, e.Most.Window)
 	for _, l := range links {
 		l.Mu.Lock()
 		idle := l.Alive.Idle(now)

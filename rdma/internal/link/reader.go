@@ -233,7 +233,7 @@ func (rd *reader) assemble(f frame) (*Message, error) {
 	p := &rd.partial
 	m := p.m
 	if m == nil {
-		m = newMessage(l)
+		m = NewMessage(l)
 		if f.flags&wire.FlagMore != 0 {
 			if f.aux > uint32(l.MaxMessage) {
 				l.giveBack(f)
@@ -390,7 +390,7 @@ func (rd *reader) split(f frame) (*Message, error) {
 func (rd *reader) unpack() *Message {
 	f := &rd.Current
 	n, imm, hasImm := wire.ParseRecord(f.Bytes())
-	m := newMessage(rd.l)
+	m := NewMessage(rd.l)
 	m.N, m.Imm, m.HasImm = int(n), imm, hasImm
 	m.frames = append(m.frames, frame{b: f.b, off: f.off + wire.RecordLen, n: int32(n), flags: wire.FlagPacked})
 	size := int32(wire.RecordSize(int(n)))

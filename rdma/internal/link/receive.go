@@ -59,15 +59,15 @@ func (e *Shard) sizeReceives() {
 		return
 	}
 	e.Receives.depth = math.MaxInt
-	e.Receives.fit(e, min(int(e.most.Window)+e.leastRecvs()-StartWindow, attr.MaxQPWR, attr.MaxCQE-sendq.Depth))
+	e.Receives.fit(e, min(int(e.Most.Window)+e.leastRecvs()-StartWindow, attr.MaxQPWR, attr.MaxCQE-sendq.Depth))
 	e.Options.MaxConns = min(e.Options.MaxConns, attr.MaxCQE/(sendq.Depth+e.Receives.depth))
 }
 
 // fit makes the windows of connections with receive queues of their own fit to queues of this depth.
 func (r *receiving) fit(e *Shard, depth int) {
 	r.depth = min(r.depth, depth)
-	e.most.Window = uint32(max(min(int(e.most.Window), r.depth-(e.leastRecvs()-StartWindow)), StartWindow))
-	e.setMost(e.most)
+	e.Most.Window = uint32(max(min(int(e.Most.Window), r.depth-(e.leastRecvs()-StartWindow)), StartWindow))
+	e.setMost(e.Most)
 }
 
 // completions is how many completions of so many connections the CQ has room for.
@@ -90,7 +90,7 @@ func (e *Shard) openReceives() error {
 // slack is how many receives the SRQ has for frames that no promise covers. Of few blocks most are for promises.
 func (e *Shard) slack() int {
 	slabs := int(e.Options.Memory / int64(e.Options.Pollers) / e.slabBytes)
-	return max(min(e.most.Control, blocks.ForReceives(slabs*e.Blocks.PerSlab)/4), 1)
+	return max(min(e.Most.Control, blocks.ForReceives(slabs*e.Blocks.PerSlab)/4), 1)
 }
 
 // keep is how many slabs an idle shard keeps: those that it needs to begin. The blocks of streams come with streams.

@@ -11,8 +11,6 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/nic"
 	"github.com/pureverbs/pureverbs/rdma/internal/pace"
 	"github.com/pureverbs/pureverbs/rdma/internal/progress"
-	"github.com/pureverbs/pureverbs/rdma/internal/sendq"
-	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 const startConns = 32 // that the CQ has room for at first
@@ -34,7 +32,7 @@ type Shard struct {
 	unusable  bool        // one of large blocks, which could not be opened
 	start     func()      // starts the poller
 	vector    int         // completion vector
-	most      most
+	Most      most
 
 	links   linkTable
 	packets [datagram.Sockets]atomic.Pointer[PacketSocket]
@@ -82,18 +80,8 @@ func newShard(eng *Engine, o EngineOptions) *Shard {
 	return e
 }
 
-// most is how much of a thing there may be in a shard.
-type most struct {
-	Window  uint32 // data frames that a peer may send ahead of the application
-	stage   int    // frames that a stream keeps while it may not send
-	signal  uint32 // every so many work requests one is signaled
-	Control int    // receives in addition to those that are granted: for frames that take no credit
-}
-
-var MostSmall = most{Window: wire.MaxWindow, stage: StageMost, signal: sendq.Depth / 4, Control: ControlBlocks}
-
 func (e *Shard) setMost(m most) {
-	e.most = m
+	e.Most = m
 	e.crowd.Share.Store(m.Window)
 }
 

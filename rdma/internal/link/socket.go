@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdma/internal/datagram"
 	"github.com/pureverbs/pureverbs/rdma/internal/ending"
 	"github.com/pureverbs/pureverbs/rdma/internal/pool"
+	"github.com/pureverbs/pureverbs/rdma/internal/progress"
 )
 
 // PacketSocket is the part of a PacketConn that its shard knows.
@@ -25,11 +26,6 @@ type PacketSocket struct {
 	Over                ending.Latch // it is closed, or has failed
 	Rested              ending.Latch // the device uses nothing any more
 	ReadWake, WriteWake chan struct{}
-}
-
-// NewPacketSocket returns a socket that has no shard yet.
-func NewPacketSocket() PacketSocket {
-	return PacketSocket{ReadWake: make(chan struct{}, 1), WriteWake: make(chan struct{}, 1)}
 }
 
 // AddPacket gives c a place among the engine's, with room in the CQ, and memory.
@@ -98,10 +94,10 @@ func (c *PacketSocket) complete(wc *ibv.WC) {
 	defer c.Mu.Unlock()
 	sent, came := c.Slots.Complete(wc)
 	if sent {
-		Wake(c.WriteWake)
+		progress.Token(c.WriteWake)
 	}
 	if came {
-		Wake(c.ReadWake)
+		progress.Token(c.ReadWake)
 	}
 	if err := wc.Err(); err != nil && !c.Ending {
 		c.failLocked(err)
@@ -131,12 +127,12 @@ func (c *PacketSocket) failLocked(err error) {
 // Preconditions: c.Mu is held.
 func (c *PacketSocket) End() {
 	c.Over.Happen()
-	Wake(c.ReadWake)
-	Wake(c.WriteWake)
+	progress.Token(c.ReadWake)
+	progress.Token(c.WriteWake)
 }
 
-// failPackets ends the socket for datagrams of a queue pair, or with nil all of them.
-func (e *Engine) failPackets(err error, qp *ibv.QP) {
+// eachPacket calls f for the sockets for datagrams of a queue pair, or with nil for all of them, with their locks.
+func (e *Engine) eachPacket(qp *ibv.QP, f func(*PacketSocket)) {
 	packets := &e.Shards[0].packets
 	for i := range packets {
 		c := packets[i].Load()
@@ -145,7 +141,7 @@ func (e *Engine) failPackets(err error, qp *ibv.QP) {
 		}
 		c.Mu.Lock()
 		if qp == nil || c.QP == qp {
-			c.failLocked(err)
+			f(c)
 		}
 		c.Mu.Unlock()
 	}

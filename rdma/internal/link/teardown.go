@@ -267,7 +267,7 @@ func (e *Engine) watch(ctx context.Context) {
 		l := e.link(ev.QP.Num())
 		if l == nil {
 			if ev.Type == ibv.EventQPFatal {
-				e.failPackets(errors.New(ev.String()), ev.QP)
+				e.eachPacket(ev.QP, func(c *PacketSocket) { c.failLocked(errors.New(ev.String())) })
 			}
 			continue
 		}
@@ -286,5 +286,5 @@ func (e *Engine) failAll(err error) {
 	for _, l := range e.all() {
 		l.Fail(&DeviceFault{Err: err})
 	}
-	e.failPackets(err, nil)
+	e.eachPacket(nil, func(c *PacketSocket) { c.failLocked(err) })
 }

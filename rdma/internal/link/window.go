@@ -35,7 +35,7 @@ func (win *window) took(n uint32) {
 // share is how many frames a window may have whose share is so many blocks: of a compact connection they are short.
 func (win *window) share(n uint32) uint32 {
 	l := win.l
-	return min(n*uint32(l.Shard.Options.Block/l.Shard.FrameMost(win.Kind)), l.Shard.most.Window)
+	return min(n*uint32(l.Shard.Options.Block/l.Shard.FrameMost(win.Kind)), l.Shard.Most.Window)
 }
 
 // ungrant returns blocks that the window no longer needs.

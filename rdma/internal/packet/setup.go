@@ -15,9 +15,8 @@ import (
 
 // New makes a socket without a queue pair.
 func New(opt Options) (*Conn, error) {
-	c := &Conn{
-		PacketSocket: link.NewPacketSocket(), opt: opt, Addr: new(net.UDPAddr),
-	}
+	c := &Conn{opt: opt, Addr: new(net.UDPAddr)}
+	c.ReadWake, c.WriteWake = make(chan struct{}, 1), make(chan struct{}, 1)
 	c.Table = datagram.NewTable(func(a datagram.Address) net.Addr { return c.opt.Addr(c, a) })
 	c.readTurn.Init(1)
 	c.writeTurn.Init(1)

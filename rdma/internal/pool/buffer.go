@@ -67,12 +67,9 @@ func (h *Handle) Release() {
 	}
 }
 
-// Get returns what h refers to. A nil Handle refers to nothing.
+// Get returns what h refers to.
 func (h *Handle) Get() *Buf {
-	switch {
-	case h == nil:
-		return nil
-	case h.b == nil || h.b.gen.Load() != h.gen:
+	if h.b == nil || h.b.gen.Load() != h.gen {
 		h.stale()
 	}
 	return h.b
@@ -130,10 +127,5 @@ func (b *Buf) Gen() uint64 { return b.gen.Load() }
 // Headed reports whether there is space for a header in front of the payload: Mem begins with it.
 func (b *Buf) Headed() bool { return b.start == blocks.Headroom }
 
-// Gen returns the number of the use that h is for, 0 if h is nil.
-func (h *Handle) Gen() uint64 {
-	if h == nil {
-		return 0
-	}
-	return h.gen
-}
+// Gen returns the number of the use that h is for.
+func (h *Handle) Gen() uint64 { return h.gen }

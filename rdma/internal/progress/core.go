@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
@@ -82,6 +83,13 @@ type Progress struct {
 	Wakes atomic.Uint64 // how often a goroutine slept while it waited
 	Turns atomic.Uint64 // how often one polled
 }
+
+// ends are closed when a wait is to end.
+type ends struct{ done, late <-chan struct{} }
+
+// over reports whether one is closed. A deadline may have been moved since: then the goroutine waits on, and resigns,
+// because the poller does not watch for the new one.
+func (e ends) over() bool { return deadline.IsClosed(e.done) || deadline.IsClosed(e.late) }
 
 func (p *Progress) String() string { return p.load().String() }
 

@@ -165,7 +165,7 @@ func (p *Progress) pass(resign bool) {
 // hasLeft does what comes after the turn was returned.
 func (p *Progress) hasLeft(s state, promote bool) {
 	if promote {
-		token1(p.promote)
+		Token(p.promote)
 	}
 	if s.has(closed) {
 		close(p.left)
@@ -192,30 +192,26 @@ func (p *Progress) look() {
 
 // fail ends all polling because the source has failed. has reports whether the caller has the turn, which it returns.
 func (p *Progress) fail(err error, has bool) {
-	for {
-		s := p.load()
+	last := p.step(func(s state) (state, bool) {
 		n := s.close()
 		if has {
 			n &^= taken
 		}
-		if !p.swap(s, n) {
-			continue
-		}
-		if has && s.has(closed) {
-			close(p.left)
-		}
-		break
+		return n, has && s.has(closed)
+	})
+	if last {
+		close(p.left)
 	}
 	if asked := p.takeAsked(); asked != nil {
 		close(asked)
 	}
 	p.failed.Do(func() { p.opt.Fail(err) })
 	p.src.Interrupt()
-	token1(p.promote)
+	Token(p.promote)
 }
 
-// token1 leaves a token in a channel that has room for one.
-func token1(ch chan struct{}) {
+// Token leaves a token in a channel that has room for one.
+func Token(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

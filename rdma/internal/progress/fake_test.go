@@ -129,7 +129,7 @@ func (q *fakeCQ) Interrupt() {
 	q.mu.Lock()
 	q.stop = true
 	q.mu.Unlock()
-	token1(q.kick)
+	Token(q.kick)
 }
 
 func (q *fakeCQ) WaitEvent(ctx, stop context.Context, seen uint32) error {
@@ -160,7 +160,7 @@ func (q *fakeCQ) post(i int) {
 		q.armed, q.there = false, true
 	}
 	q.mu.Unlock()
-	token1(q.kick)
+	Token(q.kick)
 }
 
 // fail has the source fail.
@@ -168,7 +168,7 @@ func (q *fakeCQ) fail() {
 	q.mu.Lock()
 	q.err = errBroken
 	q.mu.Unlock()
-	token1(q.kick)
+	Token(q.kick)
 }
 
 // recv takes a message of goroutine i, and waits for it.

@@ -4,20 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdma/internal/turn"
 )
 
 // A goroutine that reads events sleeps in ReadEvents, where neither its Signal nor the end of its wait reaches it. Wake
 // interrupts ReadEvents, and the poller, which has nothing else to do, watches for the end of the wait. It watches for
 // those ends that the goroutine had when it evicted the poller. A goroutine with others resigns.
-
-// ends are closed when a wait is to end.
-type ends struct{ done, late <-chan struct{} }
-
-// over reports whether one is closed. A deadline may have been moved since: then the goroutine waits on, and resigns,
-// because the poller does not watch for the new one.
-func (e ends) over() bool { return deadline.IsClosed(e.done) || deadline.IsClosed(e.late) }
 
 const (
 	EvictAfter = 4               // waits in a row, each soon after the last, after which the poller is evicted
@@ -70,7 +62,7 @@ func (p *Progress) resign(has bool) {
 		return
 	}
 	p.change(state.resign)
-	token1(p.promote)
+	Token(p.promote)
 }
 
 // handOver is the poller's part of an eviction. It returns what to watch for.

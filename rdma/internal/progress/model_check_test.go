@@ -174,7 +174,7 @@ func TestModelFinds(t *testing.T) {
 			"s.sleepers() > 0", "two", "1 wait until the timer"},
 		{"nobody promotes the poller", "cover.go", `
 	if promote {
-		token1(p.promote)
+		Token(p.promote)
 	}
 	if s.has(closed)`, `
 	if s.has(closed)`, "reads", "the CQ is not covered"},
@@ -212,10 +212,10 @@ func TestModelFinds(t *testing.T) {
 		p.handOver()
 	}`, "\np.change(state.close)", "ends", "WaitSignal waits at lead.go"},
 		{"Stop does not wait for the turn", "progress.go", `
-		if s.has(taken) {
-			<-p.left
-		}
-`, "\n", "ends", "WaitSignal: it polls after Stop"},
+	if p.step(func(s state) (state, bool) { return s.close(), s.has(taken) }) {
+		<-p.left
+	}
+`, "\np.change(state.close)\n", "ends", "WaitSignal: it polls after Stop"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

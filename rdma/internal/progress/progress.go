@@ -50,30 +50,15 @@ func (p *Progress) Stop() {
 		return
 	}
 	p.timer.Stop()
-	for {
-		s := p.load()
-		if !p.swap(s, s.close()) {
-			continue
-		}
-		if s.has(taken) {
-			<-p.left
-		}
-		return
+	if p.step(func(s state) (state, bool) { return s.close(), s.has(taken) }) {
+		<-p.left
 	}
 }
 
 // Sleep makes the caller one that depends on others: until it calls Wake, completions are handled at once.
 func (p *Progress) Sleep() {
-	for {
-		s := p.load()
-		n, took := s.sleep()
-		if !p.swap(s, n) {
-			continue
-		}
-		if took {
-			p.cover(passAfter, false)
-		}
-		return
+	if p.step(state.sleep) {
+		p.cover(passAfter, false)
 	}
 }
 

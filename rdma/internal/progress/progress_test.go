@@ -552,7 +552,7 @@ func BenchmarkTurn(b *testing.B) {
 			default:
 			}
 			start := time.Now()
-			token1(ch)
+			Token(ch)
 			select {
 			case <-ch:
 			default:

@@ -49,7 +49,7 @@ const (
 	HelloProbe              // the hello has Probe
 )
 
-// Hello is the private data of a request and of its reply.
+// Hello is the private data of a request and of its reply, behind the magic.
 type Hello struct {
 	Min, Max   uint8 // versions
 	Kind       ConnKind
@@ -57,6 +57,7 @@ type Hello struct {
 	Block      uint32 // largest payload of a frame that its sender accepts
 	Limit      uint32 // data frames with a lower number may be sent to its sender
 	MaxMessage uint32 // longest message that its sender accepts, in bytes
+	_          uint32 // 0, and a receiver ignores it
 	App        [AppDataLen]byte
 	Probe      Probe // with HelloProbe
 }
@@ -70,16 +71,9 @@ type Probe struct {
 
 // Encode returns the private data.
 func (h *Hello) Encode() []byte {
-	b := make([]byte, HelloLen)
-	copy(b, magic)
-	b[4], b[5], b[6], b[7] = h.Min, h.Max, byte(h.Kind), h.Flags
-	binary.LittleEndian.PutUint32(b[8:], h.Block)
-	binary.LittleEndian.PutUint32(b[12:], h.Limit)
-	binary.LittleEndian.PutUint32(b[16:], h.MaxMessage)
-	copy(b[24:], h.App[:])
-	if h.Flags&HelloProbe != 0 {
-		b = binary.LittleEndian.AppendUint64(b, h.Probe.Addr)
-		b = binary.LittleEndian.AppendUint32(b, h.Probe.Key)
+	b, _ := binary.Append([]byte(magic), binary.LittleEndian, h) // its size is fixed
+	if h.Flags&HelloProbe == 0 {
+		b = b[:HelloLen]
 	}
 	return b
 }
@@ -94,10 +88,12 @@ func ParseHello(b []byte, want ConnKind) (h Hello, reason RejectReason, err erro
 		return bad(RejectOther, "private data", fmt.Sprintf("%.4q", b), fmt.Sprintf("%q: a peer with this package",
 			magic))
 	}
-	h.Min, h.Max, h.Kind, h.Flags = b[4], b[5], ConnKind(b[6]), b[7]
-	h.Block, h.Limit = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
-	h.MaxMessage = binary.LittleEndian.Uint32(b[16:])
-	copy(h.App[:], b[24:HelloLen])
+	var all [HelloLen + probeLen]byte
+	copy(all[:], b)
+	_, _ = binary.Decode(all[len(magic):], binary.LittleEndian, &h) // all has its size
+	if h.Flags&HelloProbe == 0 {
+		h.Probe = Probe{}
+	}
 	switch {
 	case h.Min > MaxVersion || h.Max < MinVersion:
 		return Hello{}, RejectVersion, &VersionError{PeerMin: h.Min, PeerMax: h.Max}
@@ -110,9 +106,6 @@ func ParseHello(b []byte, want ConnKind) (h Hello, reason RejectReason, err erro
 			HelloLen+probeLen))
 	case h.Limit < MinLimit || h.Limit > MaxWindow:
 		return bad(RejectOther, "first limit", fmt.Sprint(h.Limit), fmt.Sprintf("%d to %d", MinLimit, MaxWindow))
-	case h.Flags&HelloProbe != 0:
-		h.Probe.Addr = binary.LittleEndian.Uint64(b[HelloLen:])
-		h.Probe.Key = binary.LittleEndian.Uint32(b[HelloLen+8:])
 	}
 	return h, RejectOther, nil
 }
