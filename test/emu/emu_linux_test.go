@@ -262,7 +262,7 @@ func TestEmuPairs(t *testing.T) {
 				rows = append(append([]row(nil), every...), once...)
 			}
 			for _, r := range rows {
-				if n++; !testutil.Turn(n, 5) {
+				if n++; !testutil.Turn(n, 3) {
 					continue
 				}
 				if strings.HasPrefix(r.command, "stdbuf") && w.release != "" {

@@ -114,13 +114,13 @@ func pause(t *testing.T, p *proc) {
 }
 
 // turns divides the long lists of rows among the places: each row runs at one of them, and everywhere in a full run.
-// The VM, where a row takes three times as long, has few, and the emulated device has a fifth of its rows at a time.
+// The VM, where a row takes three times as long, has few, and the emulated device has a third of its rows at a time.
 var turns = [...]int{0, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}
 
 // here reports whether row n of a list runs here.
 func here(vm testutil.RXE, n int) bool {
 	place := placeOf(vm)
-	return testutil.Full() || vm.Hardware || turns[n%len(turns)] == place && (place == 0 || testutil.Turn(n, 5))
+	return testutil.Full() || vm.Hardware || turns[n%len(turns)] == place && (place == 0 || testutil.Turn(n, 3))
 }
 
 // placeOf is the number of this place.
