@@ -104,7 +104,7 @@ func each(do func(map[uint16][]byte)) func(uint16, []byte) error {
 	}
 }
 
-// number returns an attribute of 1 to 8 bytes. ok is false if there is none.
+// number returns an attribute of 1, 4 or 8 bytes. ok is false if there is none.
 func number(b []byte) (n uint64, ok bool) {
 	switch len(b) {
 	case 1:

@@ -64,3 +64,19 @@ func TestDevices_Damaged(t *testing.T) {
 		t.Errorf("devices are %v", got)
 	}
 }
+
+// TestDevices_Sizes: an index of a size that no kernel sends is none.
+func TestDevices_Sizes(t *testing.T) {
+	for size := range 10 {
+		got, err := devices(func(typ, flags uint16, _ []byte, do func(uint16, []byte) error) error {
+			if flags&netlink.FlagDump == 0 {
+				return nil
+			}
+			index := netlink.Attr(attrIndex, make([]byte, size))
+			return do(typ, append(index, netlink.Attr(attrName, []byte("x\x00"))...))
+		})
+		if known := size == 1 || size == 4 || size == 8; err != nil || (len(got) == 1) != known {
+			t.Errorf("with an index of %d bytes the devices are %v, %v", size, got, err)
+		}
+	}
+}
