@@ -314,3 +314,22 @@ func number(v constant.Value) (Value, bool) {
 	}
 	return 0, false
 }
+
+// later keeps a deferred call. Whether a run came to one in a block is not known where the function ends.
+func (f *frame[W]) later(s *ast.DeferStmt) {
+	if inner, ok := s.Call.Fun.(*ast.CallExpr); ok { // of a function that undoes it
+		f.exprs(inner)
+		return
+	}
+	if !slices.Contains(f.body.List, ast.Stmt(s)) {
+		f.fail(s, "a defer in a block: move it out")
+	}
+	f.defers = append(f.defers, s.Call)
+}
+
+// leave runs the deferred calls.
+func (f *frame[W]) leave() {
+	for i := len(f.defers) - 1; i >= 0; i-- {
+		f.exprs(f.defers[i])
+	}
+}

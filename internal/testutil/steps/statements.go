@@ -11,6 +11,7 @@ import (
 type frame[W any] struct {
 	*compiler[W]
 	vars    map[types.Object]arg[W]
+	body    *ast.BlockStmt
 	outer   *frame[W] // of a function literal
 	results []int
 	end     int // label
@@ -49,7 +50,7 @@ func (c *compiler[W]) inline(fn *function[W], args []arg[W]) []int {
 	if fn.name != "" {
 		c.within = fn.name
 	}
-	f := &frame[W]{compiler: c, vars: make(map[types.Object]arg[W]), outer: fn.outer, end: c.label()}
+	f := &frame[W]{compiler: c, vars: make(map[types.Object]arg[W]), body: fn.body, outer: fn.outer, end: c.label()}
 	for _, list := range []*ast.FieldList{fn.recv, fn.typ.Params} {
 		if list == nil {
 			continue
@@ -130,13 +131,6 @@ func (c *compiler[W]) assigned(body ast.Node, obj types.Object) (found bool) {
 	return found
 }
 
-// leave runs the deferred calls.
-func (f *frame[W]) leave() {
-	for i := len(f.defers) - 1; i >= 0; i-- {
-		f.exprs(f.defers[i])
-	}
-}
-
 // variable returns what a variable is.
 func (f *frame[W]) variable(obj types.Object) (arg[W], bool) {
 	for ; f != nil; f = f.outer {
@@ -206,11 +200,7 @@ func (f *frame[W]) statement(s ast.Stmt) {
 	case *ast.AssignStmt:
 		f.assign(s)
 	case *ast.DeferStmt:
-		if inner, ok := s.Call.Fun.(*ast.CallExpr); ok { // of a function that undoes it
-			f.exprs(inner)
-			return
-		}
-		f.defers = append(f.defers, s.Call)
+		f.later(s)
 	case *ast.ReturnStmt:
 		f.give(s)
 	case *ast.BranchStmt:

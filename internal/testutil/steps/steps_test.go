@@ -248,9 +248,10 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"package home; func f() { go f() }":                        "*ast.GoStmt",
-		"package home; func f() { var s []int; s[0] = 1 }":         "*ast.IndexExpr",
-		"package home; func f() { m := map[int]int{1: 2}; _ = m }": "a literal of map[int]int",
+		"package home; func f() { go f() }":                          "*ast.GoStmt",
+		"package home; func f() { if n := 0; n == 0 { defer f() } }": "a defer in a block",
+		"package home; func f() { var s []int; s[0] = 1 }":           "*ast.IndexExpr",
+		"package home; func f() { m := map[int]int{1: 2}; _ = m }":   "a literal of map[int]int",
 	} {
 		if _, err := Compile(load(t, "f.go", text), m, "f", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -52,10 +52,12 @@ func (p *Progress) serve() error {
 // answer ends the waits in CatchUp.
 // Preconditions: the turn.
 func (p *Progress) answer() error {
-	if asked := p.takeAsked(); asked != nil {
-		defer close(asked)
+	asked := p.takeAsked()
+	err := p.pollAll()
+	if asked != nil {
+		close(asked)
 	}
-	return p.pollAll()
+	return err
 }
 
 // pollAll handles what has come by now. It does not wait until the CQ is empty: others may keep it full.

@@ -144,7 +144,7 @@ func TestModelFinds(t *testing.T) {
 			return false, false, err
 		}
 `, "\n", "CatchUp", "CatchUp waits at progress.go"},
-		{"CatchUp is over when another goroutine has polled", "cover.go", "return p.pollAll()", "return nil",
+		{"CatchUp is over when another goroutine has polled", "cover.go", "err := p.pollAll()", "err := error(nil)",
 			"CatchUp", "CatchUp: CatchUp is over before"},
 		{"CatchUp does not keep the turn where it is", "state.go", "return s | event, false\n}", "return s, false\n}",
 			"CatchUp", "CatchUp waits at progress.go"},
