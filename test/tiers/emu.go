@@ -117,7 +117,7 @@ func checkRows(rows []native.Row, ran []Result, full bool) (results []Result) {
 // The packages' own tests, on the emulated device, with the libraries of other releases of rdma-core.
 
 // A short run has one in so many of the longest packages' tests, and cells of so many processor seconds at most.
-const shares, shortCost = 5, 20
+const shares, shortCost = 8, 20
 
 // cells returns the tests of each package with each release's libraries on each data path. Neighbours differ in the
 // package, and also in the release or in the path. A full run has no more of a cell than a short one: the rows of a

@@ -136,7 +136,7 @@ func TestTable_Rows(t *testing.T) {
 	}
 }
 
-// TestShares: a suite has each test of a long package at one of five commits, and always those that a row of
+// TestShares: a suite has each test of a long package at one of eight commits, and always those that a row of
 // docs/support.md names.
 func TestShares(t *testing.T) {
 	t.Setenv(testutil.FullEnv, "")

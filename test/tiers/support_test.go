@@ -46,9 +46,9 @@ func shown(tier, pkg, test string, s Status) Result {
 	return Result{tier, pkg, test, s, "    a_test.go:1: no device\n"}
 }
 
-// A short run has a fifth of the tests of some packages, which shows less.
+// A short run has an eighth of the tests of some packages, which shows less.
 func TestUnshown_Share(t *testing.T) {
-	for text, short := range map[string]int{"emu direct rdma TestRXE.* >= 8": 2, "emu direct rdma TestRXE.* >= 3": 1,
+	for text, short := range map[string]int{"emu direct rdma TestRXE.* >= 12": 2, "emu direct rdma TestRXE.* >= 3": 1,
 		"emu direct loader TestRXE.* >= 2": 2} {
 		claims := make([]proof, 1)
 		if err := yaml.Unmarshal([]byte(text), &claims[0]); err != nil {
