@@ -8,7 +8,7 @@ func (s *Set) Receivable() int { return ForReceives(s.cfg.Budget.slabs(s.cfg.Set
 // Promisable reports whether n blocks more may be promised. Others may take them first.
 func (s *Set) Promisable(n int) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	return s.mayPromise(n)
 }
 
@@ -24,7 +24,7 @@ func (s *Set) mayPromise(n int) bool {
 // ErrFull, or Register's.
 func (s *Set) Claim(n int) (list []*Block, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if err := s.claim(n, false); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *Set) Claim(n int) (list []*Block, err error) {
 // Unclaim undoes Claim.
 func (s *Set) Unclaim(list []*Block) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.free = append(s.free, list...)
 	s.unclaim(len(list))
 	s.serveAll()

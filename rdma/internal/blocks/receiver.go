@@ -35,7 +35,7 @@ type Receiver struct {
 // it posts slack of them for frames that no promise covers.
 func (s *Set) Shared(depth, slack int) *Receiver {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.shared = &Receiver{set: s, depth: depth, slack: slack, ended: true}
 	return s.shared
 }
@@ -52,7 +52,7 @@ type Account struct {
 // Promise.
 func (a *Account) Begin(r *Receiver, kind Kind) {
 	r.set.mu.Lock()
-	defer r.set.mu.Unlock()
+	defer r.set.unlock()
 	a.r, a.kind = r, kind
 	r.living++
 	if kind == Compact {
@@ -65,7 +65,7 @@ func (a *Account) Begin(r *Receiver, kind Kind) {
 func (a *Account) Promise(n int) error {
 	s := a.r.set
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if a.r.own {
 		n += a.r.slack
 	}
@@ -81,7 +81,7 @@ func (a *Account) Promise(n int) error {
 // Promised reports whether something is promised.
 func (a *Account) Promised() bool {
 	a.r.set.mu.Lock()
-	defer a.r.set.mu.Unlock()
+	defer a.r.set.unlock()
 	return a.n > 0
 }
 
@@ -128,7 +128,7 @@ func (a *Account) BeginOwn(s *Set, depth, slack int, post Post) {
 func (a *Account) Grow(n int) bool {
 	s := a.r.set
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	return !a.r.ended && !s.full && a.offer(n, true) == nil && a.posted(n) // the peer may be told at once
 }
 
@@ -137,7 +137,7 @@ func (a *Account) Shrink(n int) {
 	s := a.r.set
 	s.mu.Lock()
 	a.wants(-min(n, a.n)) // it may have ended before Promise
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // Stop ends posting to a queue of the connection's own, because its receives are flushed or about to be. It reports
@@ -147,7 +147,7 @@ func (a *Account) Stop() bool {
 		return false
 	}
 	a.r.set.mu.Lock()
-	defer a.r.set.mu.Unlock()
+	defer a.r.set.unlock()
 	was := !a.r.ended
 	a.r.stop()
 	return was
@@ -159,7 +159,7 @@ func (a *Account) Stop() bool {
 func (a *Account) Gone(drained bool) {
 	s := a.r.set
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if !a.r.own {
 		if !drained {
 			a.r.doubt = s.posted
@@ -179,7 +179,7 @@ func (s *Set) Withdraw(keep int, shut func() error) bool {
 	if !s.mu.TryLock() { // the caller may have the lock of another set
 		return false
 	}
-	defer s.mu.Unlock()
+	defer s.unlock()
 	r := s.shared
 	if s.live <= keep {
 		return false
@@ -208,7 +208,7 @@ func (s *Set) Resume(post Post) {
 		r.wants(r.slack)
 	}
 	s.serve(r)
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // purge takes back what is posted and will not be reported, and posts nothing more.
@@ -236,7 +236,7 @@ func (a *Account) End(held int) {
 	if s.dismiss(a.kind); a.kind == Compact {
 		s.endCompact(a.r)
 	}
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // Arrived returns the block of a receive that has completed; it is then held, until Consumed. It returns nil if there
@@ -264,7 +264,7 @@ func (s *Set) Consumed(b *Block) {
 	s.mu.Lock()
 	if b.parent != nil {
 		s.backPiece(b)
-		s.mu.Unlock()
+		s.unlock()
 		return
 	}
 	r := b.from
@@ -273,7 +273,7 @@ func (s *Set) Consumed(b *Block) {
 		s.serve(r)
 	}
 	s.serveAll()
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // Refill posts the receives that are missing. The goroutine that polls calls it after a batch of completions.
@@ -292,7 +292,7 @@ func (s *Set) Refill() {
 	if s.needy.n > 0 {
 		s.refillNeedy()
 	}
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // refillNeedy posts what is missing, for those first that have waited longest, until there are no blocks.

@@ -74,7 +74,7 @@ func NewSet(c Config) *Set {
 // Without either it returns nil: then w waits, until Take returns a block or Leave is called. The error is Register's.
 func (s *Set) Take(w *Sender, n int) (*Block, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.serveShort()
 	b, err := s.take()
 	if b == nil && n <= SmallPayload && w.small != nil && !w.spent {
@@ -83,7 +83,6 @@ func (s *Set) Take(w *Sender, n int) (*Block, error) {
 	switch {
 	case b != nil:
 		s.settle(w)
-		s.feed()
 	case err == nil:
 		w.place.value = w
 		if s.settleWoken(w) {
@@ -101,7 +100,7 @@ func (s *Set) Take(w *Sender, n int) (*Block, error) {
 // returns nil if only blocks for frames with credits are left. Then w does not wait.
 func (s *Set) TakeAhead(w *Sender) (b *Block) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.settle(w)
 	s.serveShort()
 	if s.spare() {
@@ -109,7 +108,6 @@ func (s *Set) TakeAhead(w *Sender) (b *Block) {
 		b.ahead = true
 		s.ahead.Add(1)
 	}
-	s.feed()
 	return b
 }
 
@@ -120,7 +118,7 @@ func (s *Set) Caught(n int) {
 		s.mu.Lock()
 		s.takeBack()
 		s.serveAll()
-		s.mu.Unlock()
+		s.unlock()
 	}
 }
 
@@ -180,8 +178,7 @@ func (s *Set) grow() bool {
 func (s *Set) Leave(w *Sender) {
 	s.mu.Lock()
 	s.settle(w)
-	s.feed()
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // settle ends the wait of w.
@@ -210,7 +207,7 @@ func (s *Set) Give(b *Block) {
 	s.mu.Lock()
 	s.back(b)
 	s.serveAll()
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // GiveAll returns blocks that were taken. Some may be nil.
@@ -222,7 +219,7 @@ func (s *Set) GiveAll(list []*Block) {
 		}
 	}
 	s.serveAll()
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // back frees a block that was taken.
@@ -242,18 +239,16 @@ func (s *Set) back(b *Block) {
 // Poke looks for memory again, on behalf of senders and receivers: buffers may have given some back.
 func (s *Set) Poke() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.full = false
 	s.refillNeedy()
-	if s.feed(); s.woken == 0 {
-		s.wakeNext() // it tries to register some
-	}
+	s.feed(1) // one tries to register some
 }
 
 // Reserve registers memory until there are n blocks, and reports whether the budget allows that.
 func (s *Set) Reserve(n int) (bool, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	for s.count() < n {
 		if ok, err := s.addSlab(); !ok || err != nil {
 			return false, err
@@ -340,30 +335,26 @@ func (s *Set) serveAll() {
 	if s.dry {
 		s.refillNeedy()
 	}
-	if s.senders.n > 0 {
-		s.feed()
-	}
 }
 
-// feed wakes senders until one is woken for each free block, or all are.
-// Preconditions: s.mu is held.
-func (s *Set) feed() {
-	for s.woken < len(s.free) && s.senders.n > 0 {
-		s.wakeNext()
-	}
+// unlock gives the lock back. What was done may have freed blocks, or registered more than it needed: senders that wait
+// are woken for those.
+func (s *Set) unlock() {
+	s.feed(0)
+	s.mu.Unlock()
 }
 
-// wakeNext wakes the sender that has waited for longest, if there is one.
+// feed wakes senders, those that have waited longest first, until one is woken for each free block, and at least so
+// many, or all are.
 // Preconditions: s.mu is held.
-func (s *Set) wakeNext() {
-	if s.senders.n == 0 {
-		return
+func (s *Set) feed(least int) {
+	for s.woken < max(len(s.free), least) && s.senders.n > 0 {
+		w := s.senders.first.value
+		s.senders.remove(&w.place)
+		w.woken = true
+		s.woken++
+		w.Wake()
 	}
-	w := s.senders.first.value
-	s.senders.remove(&w.place)
-	w.woken = true
-	s.woken++
-	w.Wake()
 }
 
 // addSlab registers another slab, and reports whether the budget allows it.

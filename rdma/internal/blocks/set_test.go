@@ -138,6 +138,37 @@ func TestSet_Order(t *testing.T) {
 	w.Leave(&c.Sender) // it does not wait: nothing happens
 }
 
+// TestSet_Registered wakes a sender when memory is registered for something else, which needs less of it.
+func TestSet_Registered(t *testing.T) {
+	for name, register := range map[string]func(w *world, a *Account) error{
+		"Reserve": func(w *world, _ *Account) error { _, err := w.Reserve(17); return err },
+		"Claim":   func(w *world, _ *Account) error { _, err := w.Claim(1); return err },
+		"Promise": func(_ *world, a *Account) error { return a.Promise(1) },
+		"Grow": func(_ *world, a *Account) error {
+			if !a.Grow(1) {
+				return ErrFull
+			}
+			return nil
+		},
+		"Refill": func(w *world, a *Account) error { w.shared.wants(1); w.Refill(); return nil },
+		"Resume": func(w *world, a *Account) error { w.shared.wants(1); w.Resume(newQueue().post); return nil },
+	} {
+		w := newWorld(2)
+		if !w.budget.AddBuffers(testSlab) {
+			t.Fatal("there is no room for buffers")
+		}
+		var a Account
+		a.Begin(w.Shared(100, 0, newQueue().post), Whole)
+		takeAll(t, w.Set)
+		s := newSender()
+		mustWait(t, w.Set, s)
+		w.budget.DropBuffers(testSlab)
+		if err := register(w, &a); err != nil || w.slabs != 2 || s.wakes != 1 {
+			t.Errorf("%s: %v, %d slabs, woken %d times; want 2 slabs, once", name, err, w.slabs, s.wakes)
+		}
+	}
+}
+
 // TestSet_Ahead takes blocks ahead of credits: at most three sixteenths and half of what receives might have, and none
 // that a sender was woken for.
 func TestSet_Ahead(t *testing.T) {

@@ -41,7 +41,7 @@ var onHeap Block
 // and a part is for compact ones only.
 func (s *Set) Admit(n int) Kind {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	c := &s.compact
 	may := s.cfg.Piece > 0 && s.pieces() >= worthIt
 	switch {
@@ -64,7 +64,7 @@ func (s *Set) pieces() int { return s.cfg.Block / s.pieceSize() }
 func (s *Set) Dismiss(kind Kind) {
 	s.mu.Lock()
 	s.dismiss(kind)
-	s.mu.Unlock()
+	s.unlock()
 }
 
 // dismiss is Dismiss.
@@ -149,7 +149,7 @@ func (s *Set) Copy(b *Block, n int) *Block {
 // piece returns a free piece. If senders have the blocks that were promised for pieces, it is on the heap.
 func (s *Set) piece() *Block {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	c := &s.compact
 	c.held++
 	if len(c.free) == 0 && len(c.cut) < c.blocks {
@@ -202,7 +202,7 @@ type smalls struct {
 // Equip gives a sender its small block. The error is Register's.
 func (s *Set) Equip(w *Sender) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if len(s.small.free) == 0 {
 		mem, err := s.cfg.Register(smallSlab)
 		if err != nil {
@@ -220,7 +220,7 @@ func (s *Set) Equip(w *Sender) error {
 // Retire takes the small block of a sender back, now or when it is given back.
 func (s *Set) Retire(w *Sender) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	b := w.small
 	if b == nil {
 		return

@@ -10,7 +10,7 @@ func (s *Set) Trim(keep int, wait bool) bool {
 		return false
 	}
 	slabs, small := s.trimSlabs(keep), s.small.trim()
-	s.mu.Unlock()
+	s.unlock()
 	s.close(slabs, func() { s.cfg.Budget.dropBlocks(s.cfg.Slab) })
 	s.close(small, func() {})
 	return len(slabs) > 0
@@ -25,7 +25,7 @@ func (s *Set) close(list []Memory, dropped func()) {
 		}
 		s.mu.Lock()
 		s.stuck = append(s.stuck, mem)
-		s.mu.Unlock()
+		s.unlock()
 	}
 }
 
