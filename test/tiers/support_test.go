@@ -48,7 +48,7 @@ func shown(tier, pkg, test string, s Status) Result {
 
 // A short run has an eighth of the tests of some packages, which shows less.
 func TestUnshown_Share(t *testing.T) {
-	for text, short := range map[string]int{"emu direct rdma TestRXE.* >= 12": 2, "emu direct rdma TestRXE.* >= 3": 1,
+	for text, short := range map[string]int{"emu direct rdma TestRXE.* >= 17": 2, "emu direct rdma TestRXE.* >= 3": 1,
 		"emu direct loader TestRXE.* >= 2": 2} {
 		claims := make([]proof, 1)
 		if err := yaml.Unmarshal([]byte(text), &claims[0]); err != nil {
