@@ -303,14 +303,26 @@ func newSlots(mtu int) *Slots {
 	return s
 }
 
-// TestPacketRing has random numbers of datagrams come and be read, many times as many as there are slots.
+// TestPacketRing has random numbers of datagrams come and be read, many times as many as there are slots. Of three
+// times one has to be without an allocation: the runtime, and goroutines of tests before, allocate as well.
 func TestPacketRing(t *testing.T) {
+	least := packetRing(t)
+	for try := 1; try < 3 && least > 0; try++ {
+		least = min(least, packetRing(t))
+	}
+	if least > 0 {
+		t.Errorf("%v allocations", least)
+	}
+}
+
+// packetRing returns how many allocations there were.
+func packetRing(t *testing.T) float64 {
 	sockets := []*Slots{newSlots(64), newSlots(64)}
 	for _, s := range sockets {
 		s.Limit(Recvs, Sends)
 	}
 	var order [Recvs]uint32
-	if n := testing.AllocsPerRun(1, func() { // the first run is not counted, and has a socket of its own
+	return testing.AllocsPerRun(1, func() { // the first run is not counted, and has a socket of its own
 		s := sockets[0]
 		sockets = sockets[1:]
 		came, read := 0, 0
@@ -333,9 +345,7 @@ func TestPacketRing(t *testing.T) {
 				read++
 			}
 		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	})
 }
 
 // TestPacketSlots has datagrams sent and received, and completions of each kind.
