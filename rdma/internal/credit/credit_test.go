@@ -2,6 +2,8 @@ package credit
 
 import (
 	"testing"
+
+	"github.com/pureverbs/pureverbs/rdma/internal/wire"
 )
 
 func TestSender(t *testing.T) {
@@ -157,22 +159,56 @@ func TestReceiver_ShrinkIdle(t *testing.T) {
 	}
 }
 
-// TestReceiver_DueWhileLowering takes what was sent before the peer knew of a lower limit: no frame of that is due
-// another limit.
-func TestReceiver_DueWhileLowering(t *testing.T) {
-	r := NewReceiver(2)
-	r.Granted(30)
-	r.Tell() // 32
-	r.Shrink(2, true)
-	r.Lower()
-	come(t, &r, 32)
-	for i := range 32 {
-		if r.Took(1, 2); r.Due() {
-			t.Fatalf("a limit is due after %d frames, before the reply to the lower one", i+1)
+// TestReceiver_DueWhenLowered lowers the limit of a peer that has already sent all that it might, and takes those frames
+// in every way around the peer's reply: none of them is due a limit of its own, for the receiver has no place for more
+// than three of them. In the end the peer may send more than half a window.
+func TestReceiver_DueWhenLowered(t *testing.T) {
+	const least = 2
+	for _, window := range []uint32{3, 4, 5, 8, 17, wire.MaxWindow} {
+		for to := uint32(least); to < window; to++ {
+			for before := range window { // frames that are taken before the lower limit is sent
+				for waiting := range window - before { // and until the reply
+					dueWhenLowered(t, window, to, before, waiting)
+				}
+			}
 		}
 	}
-	if r.Lowered(); !r.Due() || r.Tell() != 34 {
-		t.Errorf("no limit is due after the reply, or it is not 34: %d", r.Told)
+}
+
+func dueWhenLowered(t *testing.T, window, to, before, waiting uint32) {
+	t.Helper()
+	r := NewReceiver(2)
+	r.Granted(int(window) - 2)
+	r.Tell()
+	come(t, &r, int(window))
+	r.Shrink(to, true)
+	due := 0
+	take := func() {
+		if r.Took(1, 0); r.Due() {
+			r.Tell()
+			due++
+		}
+	}
+	for range before {
+		take()
+	}
+	if r.MustLower() { // else the blocks are free without asking
+		due = 0 // the reply comes after those
+		r.Lower()
+		for range waiting {
+			take()
+		}
+		if due > 0 {
+			t.Fatalf("window %d to %d, %d and %d taken: a limit is due before the reply", window, to, before, waiting)
+		}
+		r.Lowered()
+	}
+	for r.Kept() > 0 {
+		take()
+	}
+	if due > 3 || r.Window != to || r.Told-r.Received <= to/2 {
+		t.Fatalf("window %d to %d, %d and %d taken: %d limits are due, window %d, limit %d after %d frames",
+			window, to, before, waiting, due, r.Window, r.Told, r.Received)
 	}
 }
 

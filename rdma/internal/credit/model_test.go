@@ -38,6 +38,7 @@ type model struct {
 	spare   int  // blocks that may be granted
 	only    bool // only LIMIT frames carry the limit, as for frames about leases
 	control bool // the window is fixed, and frames are taken at once
+	slow    bool // windows shrink to the least, and frames are taken one by one
 	sent    int
 	free    int // most frames without a credit under way
 }
@@ -50,7 +51,7 @@ const (
 
 // newModel returns one whose frames begin at a number.
 func newModel(rnd *rand.Rand, from uint32, control bool) *model {
-	m := &model{Rand: rnd, spare: rnd.IntN(140), control: control, only: control}
+	m := &model{Rand: rnd, spare: rnd.IntN(140), control: control, only: control, slow: rnd.IntN(2) == 0}
 	window := uint32(wire.MinLimit)
 	ahead := uint32(wire.MaxWindow)
 	if control {
@@ -144,6 +145,29 @@ func (m *model) take(e *end, n uint32) {
 	}
 }
 
+// pick returns the index of a weight.
+func (m *model) pick(weights [10]int) int {
+	all := 0
+	for _, w := range weights {
+		all += w
+	}
+	n := m.IntN(all)
+	for i, w := range weights {
+		if n -= w; n < 0 {
+			return i
+		}
+	}
+	panic("no weight")
+}
+
+// few returns a number of at most n, and in half of the runs mostly 0.
+func (m *model) few(n uint32) uint32 {
+	if m.slow && m.IntN(8) > 0 {
+		return 0
+	}
+	return m.Uint32N(n + 1)
+}
+
 // check reports what must never be.
 func (m *model) check(blocks int) error {
 	for i := range m.ends {
@@ -216,24 +240,30 @@ func (m *model) settle() error {
 // run does random steps, and returns how many.
 func (m *model) run() (steps int, err error) {
 	blocks := m.spare
-	hold := m.IntN(3) // how slow the applications are
+	var often [10]int // how often each step of an end is done for a while
 	for steps = range 2000 {
-		i := m.IntN(2)
+		if steps%128 == 0 {
+			for i := range often {
+				often[i] = 1 << m.IntN(6)
+			}
+		}
+		step := m.pick(often)
+		i := step % 2
 		e, other := &m.ends[i], &m.ends[1-i]
-		switch m.IntN(8 + 4*hold) {
+		switch step / 2 {
 		case 0:
 			if e.more < 200 {
 				e.more += m.IntN(100)
 			}
 		case 1:
-			if n := uint32(m.IntN(wire.MaxWindow)); !m.control && m.IntN(4) == 0 {
+			if n := m.few(wire.MaxWindow - 1); !m.control {
 				m.spare += e.recv.Shrink(n, m.IntN(2) == 0)
 			}
 		case 2:
 			if e.kept > 0 {
-				m.take(e, 1+m.Uint32N(e.kept))
+				m.take(e, 1+m.few(e.kept-1))
 			}
-		case 3, 4:
+		case 3:
 			for n := m.IntN(8); n > 0 && m.pump(e, m.IntN(8) > 0); n-- {
 			}
 		default:

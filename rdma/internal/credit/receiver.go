@@ -85,9 +85,14 @@ func (r *Receiver) narrow() (free int) {
 }
 
 // Due reports whether the peer is to be told of the limit, because it has grown by half a window. If the peer has not
-// replied to a lower limit, it waits: else each frame from before that would be due another one.
+// replied to a lower limit, it waits, and afterwards it counts only what is beyond the frames that have come: else each
+// frame from before that would be due another one.
 func (r *Receiver) Due() bool {
-	untold := int32(r.consumed + r.Target - r.Told)
+	known := r.Told
+	if wire.Before(known, r.Received) {
+		known = r.Received
+	}
+	untold := int32(r.consumed + r.Target - known)
 	return !r.Lowering && untold >= int32(max(r.Target/2, 1))
 }
 
