@@ -93,16 +93,11 @@ func (j *job) installed(arch, format string) ([]file, error) {
 		" On Debian systems the full text is in /usr/share/common-licenses/Apache-2.0.\n", plan.Module, holder)
 	history := fmt.Sprintf("pureverbs (%s-1) unstable; urgency=medium\n\n  * Release %s. changelog.gz has the "+
 		"changes.\n\n"+
-		" -- %s <>  %s\n", debVersion(j.Version), j.Version, holder, j.time.Format("Mon, 02 Jan 2006 15:04:05 +0000"))
+		" -- %s <>  %s\n", plan.PackageVersion(j.Version), j.Version, holder, j.time.Format("Mon, 02 Jan 2006 15:04:05 +0000"))
 	return append(list, file{doc + "copyright", []byte(copyright), 0o644},
 		file{doc + "changelog.gz", squeeze(changelog), 0o644},
 		file{doc + "changelog.Debian.gz", squeeze([]byte(history)), 0o644},
 		file{doc + "THIRD-PARTY-NOTICES.gz", squeeze(notices), 0o644}), nil
-}
-
-// debVersion sorts v0.1.0-rc.1 before v0.1.0.
-func debVersion(version string) string {
-	return strings.Replace(strings.TrimPrefix(version, "v"), "-", "~", 1)
 }
 
 // pkg writes a package.
@@ -111,7 +106,7 @@ func (j *job) pkg(arch, format string, list []file) error {
 	root := filepath.Join(j.work, "package", name)
 	info := &nfpm.Info{
 		Name: "pureverbs", Arch: arch, Platform: "linux",
-		Version: debVersion(j.Version), VersionSchema: "none", Release: "1",
+		Version: plan.PackageVersion(j.Version), VersionSchema: "none", Release: "1",
 		Section: "net", Priority: "optional", Maintainer: holder, Vendor: holder, Homepage: "https://" + plan.Module,
 		License: "Apache-2.0", MTime: j.time, DisableGlobbing: true,
 		Description: "measure RDMA networks, list GIDs, emulate RDMA adapters\n" +

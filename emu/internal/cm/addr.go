@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/emu/internal/config"
-	"github.com/pureverbs/pureverbs/emu/internal/uapi"
 )
 
 func (s *Server) bindIP(_ *request, i *id, cmd *bindIP) unix.Errno {
@@ -19,10 +18,6 @@ func (s *Server) bind(_ *request, i *id, cmd *bind) unix.Errno {
 	a := parse(cmd.Addr[:])
 	if cmd.Reserved != 0 || int(cmd.Size) != a.size() {
 		return unix.EINVAL
-	}
-	if a.family == afIB && s.IB && i.state == stIdle && uapi.Decode[sockaddrIB](cmd.Addr[:]).Addr == [16]byte{} {
-		i.src.family, i.dst.family, i.state = afIB, afIB, stAddrBound
-		return 0
 	}
 	return s.bindID(i, a)
 }
@@ -85,11 +80,8 @@ func (s *Server) resolve(i *id, src, dst address, timeout uint32) unix.Errno {
 			return e
 		}
 	}
-	switch {
-	case i.src.family != dst.family || i.state != stAddrBound || dst.dangling():
+	if i.src.family != dst.family || i.state != stAddrBound || dst.dangling() {
 		return unix.EINVAL
-	case dst.family == afIB:
-		return unix.EAFNOSUPPORT
 	}
 	zone, vlan, e := s.zone(&dst)
 	if e != 0 {

@@ -199,9 +199,6 @@ func (s *Server) listen(r *request, i *id, cmd *idAndNumber) unix.Errno {
 	if i.state != stAddrBound {
 		return unix.EINVAL
 	}
-	if i.src.family == afIB {
-		return unix.EAFNOSUPPORT
-	}
 	if i.reuse {
 		if e := s.checkPort(portKey{i.ps, i.src.port}, i, false); e != 0 {
 			return e

@@ -68,25 +68,10 @@ func TestQuery(t *testing.T) {
 	if e := cmd(p, 20, ib, 0); e != unix.EAFNOSUPPORT {
 		t.Errorf("AF_IB: %v", e)
 	}
-	s.IB = true
-	p.must(cmd(p, 20, ib, 0))
-	for _, opt := range []uint32{0, 2} {
-		p.must(cmd(p, 19, query{respAt, ib.ID, opt}, 280))
-		if r = answer[queryAddrResp](p); r.SrcSize != 48 || r.Src[0] != 27 || r.NodeGUID != [8]byte{} {
-			t.Errorf("query %d of AF_IB %+v", opt, r)
-		}
-	}
-	if e := cmd(p, 7, idAndNumber{ib.ID, 0}, 0); e != unix.EAFNOSUPPORT {
-		t.Errorf("listening at AF_IB: %v", e)
-	}
 	ra = resolveAddr{ID: ib.ID, DstSize: 48}
 	ra.Dst[0] = 27
 	if e := cmd(p, 21, ra, 0); e != unix.EAFNOSUPPORT {
 		t.Errorf("resolving AF_IB: %v", e)
-	}
-	ib.ID, ib.Addr[8] = p.create(1, psIB), 1
-	if e := cmd(p, 20, ib, 0); e != unix.EAFNOSUPPORT {
-		t.Errorf("an AF_IB address: %v", e)
 	}
 }
 

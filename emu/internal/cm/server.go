@@ -35,9 +35,6 @@ type Server struct {
 	// Trace, if not nil, is called for each command after it was executed, and for each event as it comes up, lock
 	// held.
 	Trace func(Record)
-	// IB lets an id be bound to the AF_IB wildcard. That is how librdmacm finds out that the kernel knows BIND,
-	// RESOLVE_ADDR, QUERY and JOIN_MCAST, and all there is of AF_IB here: nothing can be reached by such an address.
-	IB bool
 	// Creds knows the credentials of threads: those of the thread that opened a file are needed to write to it.
 	Creds *guest.Credentials
 

@@ -86,11 +86,16 @@ func PackName(version, arch string) string {
 func ImageName(version string) string { return "rdmaperf-image-" + version + ".tar" }
 func BOMName(version string) string   { return "pureverbs-" + version + ".cdx.json" }
 func PackageName(version, arch, format string) string {
-	v := strings.TrimPrefix(version, "v")
 	if format == "rpm" {
-		return fmt.Sprintf("pureverbs-%s-1.%s.rpm", strings.ReplaceAll(v, "-", "~"), rpmArch[arch])
+		return fmt.Sprintf("pureverbs-%s-1.%s.rpm", PackageVersion(version), rpmArch[arch])
 	}
-	return fmt.Sprintf("pureverbs_%s-1_%s.deb", strings.ReplaceAll(v, "-", "~"), arch)
+	return fmt.Sprintf("pureverbs_%s-1_%s.deb", PackageVersion(version), arch)
+}
+
+// PackageVersion is the version in a package and in its name. It sorts v0.1.0-rc.1 before v0.1.0, and has no other "-",
+// which an rpm cannot have.
+func PackageVersion(version string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(version, "v"), "-", "~")
 }
 
 var rpmArch = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}

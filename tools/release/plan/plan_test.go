@@ -153,8 +153,19 @@ func TestFiles(t *testing.T) {
 	if strings.Contains(notes, "Nothing.") {
 		t.Errorf("the notes have more than one version:\n%s", notes)
 	}
-	if got := PackageName("v0.1.0-rc.1", "amd64", "deb"); got != "pureverbs_0.1.0~rc.1-1_amd64.deb" {
-		t.Errorf("a candidate is %s, which does not sort before the release", got)
+	for version, want := range map[string]string{
+		"v0.1.0": "0.1.0", "v0.1.0-rc.1": "0.1.0~rc.1", "v0.1.0-rc-1": "0.1.0~rc~1", // which sort before v0.1.0
+	} {
+		if got := PackageVersion(version); got != want {
+			t.Errorf("version %s of a package is %s, want %s", version, got, want)
+		}
+		for format, want := range map[string]string{
+			"deb": "pureverbs_" + want + "-1_amd64.deb", "rpm": "pureverbs-" + want + "-1.x86_64.rpm",
+		} {
+			if got := PackageName(version, "amd64", format); got != want {
+				t.Errorf("the %s of %s is %s, want %s", format, version, got, want)
+			}
+		}
 	}
 }
 

@@ -93,16 +93,8 @@ type slowKey struct {
 	figure string
 }
 
-// tails are other figures of a pair's latency that may be slow; the map of latencies shows them.
-var tails = map[string]string{"latency_p99_ns": "99th percentile of latency", "latency_max_ns": "highest latency"}
-
 // has reports whether a figure of a pair is slow. Two hosts may have several pairs, of their NICs.
 func (s slowFigures) has(p *mesh.PairResult, f *pairFigure) bool {
-	for key := range tails {
-		if f.Key == latencyKey && s[slowKey{p.Direction, key}] != nil {
-			return true
-		}
-	}
 	return slices.ContainsFunc(s[slowKey{p.Direction, f.Key}], func(x float64) bool { return x == 0 || x == f.Of(p) })
 }
 

@@ -230,7 +230,7 @@ func TestPage_NICs(t *testing.T) {
 	}
 }
 
-// TestPage_Kinds: hosts that did not come, that were left out, and tails of latencies.
+// TestPage_Kinds: hosts that did not come, that were left out, and latencies.
 func TestPage_Kinds(t *testing.T) {
 	m := meshWith(4)
 	pair(m, 0, 1, 97, 1.7)
@@ -239,13 +239,13 @@ func TestPage_Kinds(t *testing.T) {
 	m.LostHosts = []mesh.LostHost{{Host: "elsewhere", Kind: "absent", Error: "it did not come"}, {Host: m.Hosts[3],
 		Kind: "left out", Error: "release"},
 		{Host: m.Hosts[2], Kind: "nonsense"}, {Host: unnamed, Kind: "absent", Error: "3 more hosts did not come"}}
-	m.SlowHosts = []mesh.SlowHost{{Host: m.Hosts[1], Part: "receives", Figure: "latency_max_ns", Value: 3e9,
+	m.SlowHosts = []mesh.SlowHost{{Host: m.Hosts[1], Part: "receives", Figure: "latency_p50_ns", Value: 3e9,
 		Median: 2e3}}
-	m.SlowPairs = []mesh.SlowPair{{Direction: way(m, 0, 1), Figure: "latency_max_ns", Value: 3e9}}
+	m.SlowPairs = []mesh.SlowPair{{Direction: way(m, 0, 1), Figure: "latency_p50_ns", Value: 1700}}
 	text := htmlOf(t, m)
 	for want, n := range map[string]int{
 		"1 host lost, 1 host left out, 1 host absent, unnamed hosts absent, 1 host slow</h2>": 1,
-		"3 more hosts did not come": 1, "receives, highest latency 3000000 µs (×1500000)": 1, `class="cell l8"`: 1,
+		"3 more hosts did not come": 1, "receives at a latency of 3000000 µs (×1500000)": 1, `class="cell l8"`: 1,
 		`class="cell l9"`: 0,
 		"<strong>elsewhere</strong></bdi>: <bdi>it did not come": 1, "node0003 (left out)": 4,
 	} {

@@ -160,9 +160,6 @@ func slowSays(p mesh.SlowHost) string {
 		return lists.When(plot.Log.Fits(x) && plot.Log.Fits(m), " "+plot.Number(x)+" "+unit+" ("+distance(x, m)+")")
 	}
 	says := p.Part
-	if words := tails[p.Figure]; words != "" {
-		says += ", " + words + figure(1e3, "µs")
-	}
 	for f := range lists.Each(pairFigures[:]) {
 		if said := figure(f.Per, f.unit); p.Figure == f.Key && said != "" {
 			says += " at" + lists.When(f.Key == latencyKey, " a latency of") + said
