@@ -106,6 +106,8 @@ func useImported(t *testing.T) {
 	s.pd = must(s.dev.ImportPD(what.PD))(t)
 	_, err = s.pd.ImportMR(what.PD, 0)
 	wantErr(t, err, nil, "import mr")
+	_, err = s.pd.ImportMR(1<<20, 0)
+	wantErr(t, err, syscall.ENOENT, "import mr")
 	theirs := must(s.pd.ImportMR(what.MR, what.Memory.Addr))(t)
 	if theirs.Remote() != what.Memory {
 		t.Errorf("imported %+v, want %+v", theirs.Remote(), what.Memory)

@@ -304,6 +304,30 @@ func TestRXE_Raw(t *testing.T) {
 		a.send(t, ethernet(b.mac, a.mac, 0x88b5, 50, 5), 0)
 		b.frame(t)
 	})
+	t.Run("device memory", func(t *testing.T) { // a piece of the frame, between two of the program's, and all that comes
+		want := ethernet(b.mac, a.mac, 0x88b5, 402, 3)
+		in := func(s *rawSide) (*DM, *MR) {
+			dm := closing(t, must(s.dev.AllocDM(512, nil))(t))
+			return dm, closing(t, must(s.pd.RegDM(dm, 0, 512, LocalWrite))(t))
+		}
+		dma, mra := in(a)
+		dmb, mrb := in(b)
+		copy(a.mr.Bytes()[rawSend:], want)
+		clear(a.mr.Bytes()[rawSend+9:][:200])
+		must(dma.WriteAt(want[9:209], 8))(t)
+		ok(t, b.qp.Modify(&QPAttr{State: StateReset}, MaskState))
+		rawReady(t, b.qp)
+		recv(t, b.qp, RecvWR{ID: 8, SGEs: []SGE{mrb.SGE(0, 512)}})
+		post(t, a.qp, SendWR{ID: 99, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(rawSend, 9), mra.SGE(8, 200),
+			a.mr.SGE(rawSend+209, len(want)-209)}})
+		a.sent(t, WCSend)
+		b.good(t, 8)
+		got := make([]byte, len(want))
+		must(dmb.ReadAt(got, 0))(t)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%x", got)
+		}
+	})
 	if _, err := b.qp.PostSend([]SendWR{{Opcode: OpTSO, TSO: &TSO{Header: make([]byte, 54), MSS: 9}}}); err == nil {
 		t.Error("TSO on a QP that was made without it")
 	}

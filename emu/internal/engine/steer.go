@@ -165,7 +165,7 @@ func (sw *switcher) arrive(qp, peer *hca.QP, tag uint32) {
 		sw.badReceive(peer, rcv, bad)
 		return
 	}
-	sw.fill(qp, peer, in)
+	whole := sw.fill(qp, peer, in)
 	p := sw.comps.cqe(peer.RecvCQ, peer, cqeRespSend, peer.RecvIdx, 0, rcv.counter)
 	sw.describe(p.img[:], tci, stripped)
 	put32(p.img[12:], hash)
@@ -179,7 +179,7 @@ func (sw *switcher) arrive(qp, peer *hca.QP, tag uint32) {
 	if place.used == 0 || place.last {
 		sw.recvs.consume(peer, nil)
 	}
-	if sw.batches.commit() == okSide {
+	if whole && sw.batches.commit() == okSide {
 		return
 	}
 	b.clear()
@@ -190,17 +190,23 @@ func (sw *switcher) arrive(qp, peer *hca.QP, tag uint32) {
 	}
 }
 
-// fill plans that the frame goes to the pieces of a receive.
-func (sw *switcher) fill(qp, peer *hca.QP, in []byte) {
+// fill plans that the frame goes to the pieces of a receive. Far ones are written at once; if one is not there, it
+// returns false.
+func (sw *switcher) fill(qp, peer *hca.QP, in []byte) bool {
 	b := sw.b
 	for i := range sw.lists.dst {
 		p := &sw.lists.dst[i]
-		if !p.zero {
+		if p.far(peer.Mem) {
+			if b.err = p.mem.Write(p.va, in[:p.n]); b.err != nil {
+				return false
+			}
+		} else if !p.zero {
 			b.single[0] = piece{n: p.n, inl: in[:p.n]}
 			b.add(qp.Mem, peer.Mem, b.single[:], sw.lists.dst[i:i+1], 0, p.n)
 		}
 		in = in[p.n:]
 	}
+	return true
 }
 
 // frameFor makes frames.in what a QP wants of the frame, and returns it, with the tag that was stripped.
