@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,10 +16,25 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
+// printResult has the test binary print the result of a test: a release's libraries come without a shell.
+const printResult = "print a result"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == printResult {
+		fmt.Println(`{"results":[{}]}`)
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // TestRXE_Inside: tests in the agent's process have figures, use one device and one piece of memory, and go on after
 // one that failed. One that comes while another one runs has a process of its own.
 func TestRXE_Inside(t *testing.T) {
 	vm := needOnce(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var ends [2]*inside
 	var near [2][]string
 	for i := range ends {
@@ -26,7 +42,7 @@ func TestRXE_Inside(t *testing.T) {
 		if vm.Emulated {
 			a.gidIndex = plan.Auto
 		}
-		child := agent.Child{Program: []string{"/bin/sh", "-c", "echo '{\"results\":[{}]}'"}}
+		child := agent.Child{Program: []string{self, printResult}}
 		ends[i], near[i] = &inside{child: child}, a.near()
 		defer func() {
 			if err := ends[i].shelf("").Close(); err != nil {
