@@ -122,6 +122,6 @@ func parse(args []string) (*options, error) {
 		program.Want(o.receives >= o.qps, "-r %d: want a receive for each of %d queue pairs", o.receives, o.qps),
 		program.Want(o.timeout > 0, "--timeout %v: want more than 0", o.timeout),
 		program.Want(o.server() || o.clients == 1, "-c is for a server"),
-		program.Within("-i", int(o.port), 1, math.MaxUint8),
-		program.Within("-l", int(o.sl), 0, 15))
+		program.Want(o.port > 0, "-i 0: want 1 to 255"),
+		program.Want(o.sl <= 15, "-l %d: want 0 to 15", o.sl))
 }

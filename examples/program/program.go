@@ -141,7 +141,9 @@ func NewFlags(forms string) *Flags {
 // Int adds a number with limits.
 func (f *Flags) Int(to *int, name, letter string, value, least, most int, usage string) {
 	f.IntVarP(to, name, letter, value, usage)
-	f.checks = append(f.checks, func() error { return Within("-"+letter, *to, least, most) })
+	f.checks = append(f.checks, func() error {
+		return Want(*to >= least && *to <= most, "-%s %d: want %d to %d", letter, *to, least, most)
+	})
 }
 
 // Addr adds a numeric address.
@@ -182,11 +184,6 @@ func Text(b []byte) string {
 	return text
 }
 
-// Within returns an error if the number of a flag is out of its limits.
-func Within(flag string, n, least, most int) error {
-	return Want(n >= least && n <= most, "%s %d: want %d to %d", flag, n, least, most)
-}
-
 // Ends are the addresses of both ends. Without Server this side is the server.
 type Ends struct{ Server, Bind, Port string }
 
@@ -210,13 +207,10 @@ func (e *Ends) Resolve() (from, to netip.AddrPort) {
 	if e.Server == "" {
 		return resolve(cmp.Or(e.Bind, "0.0.0.0"), e.Port), to
 	}
-	if e.Bind != "" {
-		from = resolve(e.Bind, "0")
-	}
-	return from, resolve(e.Server, e.Port)
+	return resolve(e.Bind, "0"), resolve(e.Server, e.Port)
 }
 
-// resolve looks up a name, or reads an address, and a port.
+// resolve looks up a name, or reads an address, and a port. No name has no address.
 func resolve(host, port string) netip.AddrPort {
 	a := Must(net.ResolveTCPAddr("tcp", net.JoinHostPort(host, port))).AddrPort()
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())

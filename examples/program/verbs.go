@@ -93,10 +93,8 @@ func (m *Messages) Check(b []byte, n int) error {
 	if err != nil || !m.Verify {
 		return err
 	}
-	if err := Compare(b, func(want []byte) { m.Fill(want, n) }); err != nil {
-		return fmt.Errorf("message %d: %w (is the peer one of these examples?)", n, err)
-	}
-	return nil
+	err = Compare(b, func(want []byte) { m.Fill(want, n) })
+	return Want(err == nil, "message %d: %w (is the peer one of these examples?)", n, err)
 }
 
 // Checked is the end of a report: what -V has found.
@@ -104,23 +102,13 @@ func Checked(verify bool) string {
 	return map[bool]string{true: ", every byte as it should be"}[verify]
 }
 
-// PayloadError reports a message with wrong bytes.
-type PayloadError struct {
-	Offset    int // of the first wrong byte
-	Got, Want byte
-}
-
-func (e *PayloadError) Error() string {
-	return fmt.Sprintf("byte %d is %#02x, want %#02x", e.Offset, e.Got, e.Want)
-}
-
-// Compare compares a message, byte by byte, with what fill makes. Its error is a *PayloadError.
+// Compare compares a message, byte by byte, with what fill makes. The error names the first wrong byte.
 func Compare(got []byte, fill func([]byte)) error {
 	want := make([]byte, len(got))
 	fill(want)
 	for i := range got {
 		if got[i] != want[i] {
-			return &PayloadError{i, got[i], want[i]}
+			return fmt.Errorf("byte %d is %#02x, want %#02x", i, got[i], want[i])
 		}
 	}
 	return nil
@@ -170,12 +158,9 @@ func (x *Exchange) Send() {
 func (x *Exchange) Finish(ctx context.Context, sent, received int) {
 	for x.sent < sent || x.received < received {
 		wc, err := x.Next(ctx, x.QP.RecvCQ())
-		switch {
-		case err != nil && x.received < received:
-			Check(fmt.Errorf("%d %ss received of %d: %w", x.received, x.Kind, received, err))
-		case err != nil:
-			Check(fmt.Errorf("%d %ss sent of %d: %w", x.sent, x.Kind, sent, err))
-		case wc.Opcode == ibv.WCSend:
+		Ensure(err == nil || x.received >= received, "%d %ss received of %d: %w", x.received, x.Kind, received, err)
+		Ensure(err == nil, "%d %ss sent of %d: %w", x.sent, x.Kind, sent, err)
+		if wc.Opcode == ibv.WCSend {
 			x.sent++
 			continue
 		}

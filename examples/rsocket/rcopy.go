@@ -159,23 +159,13 @@ func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(
 
 var errOrder = errors.New("a command that is unknown, or out of order")
 
-// MessageError reports a header that is none.
-type MessageError struct {
-	Version byte
-	Length  uint16
-}
-
-func (e *MessageError) Error() string {
-	return fmt.Sprintf("a command of version %d with %d bytes, want version 0 and %d to %d bytes: the peer is no rcopy",
-		e.Version, e.Length, headerSize, headerSize+longestName+8)
-}
-
 // read reads a command or a reply, and what follows it.
 func read(r io.Reader) (c command, rest []byte) {
+	const most = headerSize + longestName + 8
 	program.Check(binary.Read(r, binary.NativeEndian, &c))
-	if c.Version != 0 || c.Length < headerSize || c.Length > headerSize+longestName+8 {
-		program.Check(&MessageError{c.Version, c.Length})
-	}
+	program.Ensure(c.Version == 0 && c.Length >= headerSize && c.Length <= most,
+		"a command of version %d with %d bytes, want version 0 and %d to %d bytes: the peer is no rcopy",
+		c.Version, c.Length, headerSize, most)
 	rest = make([]byte, c.Length-headerSize)
 	program.Must(io.ReadFull(r, rest))
 	return c, rest

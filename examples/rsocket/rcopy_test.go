@@ -63,6 +63,10 @@ func TestReceive(t *testing.T) {
 		c.send(&b, rest)
 		return b.String()
 	}
+	noCommand := func(version, length int) error {
+		return fmt.Errorf("a command of version %d with %d bytes, want version 0 and 16 to 4120 bytes: the peer is no rcopy",
+			version, length)
+	}
 	openNamed := func(s string) string { return say(command{Kind: openFile, Data: 0o600}, name(s)) }
 	open, write := openNamed("a"), say(command{Kind: writeFile}, size(3))
 	for _, tt := range []struct {
@@ -73,9 +77,9 @@ func TestReceive(t *testing.T) {
 	}{
 		{"nothing", "", nil, 0},
 		{"a file", open + write + "abc", nil, 0},
-		{"another version", raw(1, openFile, headerSize), &MessageError{1, headerSize}, 0},
-		{"too short", raw(0, openFile, 3), &MessageError{0, 3}, 0},
-		{"too long", raw(0, openFile, 9999), &MessageError{0, 9999}, 0},
+		{"another version", raw(1, openFile, headerSize), noCommand(1, headerSize), 0},
+		{"too short", raw(0, openFile, 3), noCommand(0, 3), 0},
+		{"too long", raw(0, openFile, 9999), noCommand(0, 9999), 0},
 		{"unknown", say(command{Kind: 9}, nil), errOrder, syscall.EINVAL},
 		{"no file", write, errOrder, syscall.EINVAL},
 		{"two files", open + open, errOrder, syscall.EINVAL},
@@ -95,17 +99,12 @@ func TestReceive(t *testing.T) {
 			if text := fmt.Sprint(&out, err); strings.Contains(text, "\x1b") {
 				t.Errorf("it prints %q", text)
 			}
-			var message *MessageError
 			switch {
 			case tt.name == "elsewhere":
 				if err == nil {
 					t.Error("written")
 				}
-			case errors.As(tt.want, &message):
-				if !errors.As(err, &message) || *message != *tt.want.(*MessageError) {
-					t.Errorf("got %v, want %v", err, tt.want)
-				}
-			case !errors.Is(err, tt.want):
+			case !errors.Is(err, tt.want) && fmt.Sprint(err) != fmt.Sprint(tt.want):
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			var last uint32

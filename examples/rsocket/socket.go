@@ -114,11 +114,9 @@ func (s *socket) try(ctx context.Context, ev rsocket.Events, call func() error) 
 			return err
 		}
 		if again(err) && !s.spins {
-			if err := s.poller.Add(s.Socket, ev); err != nil {
-				return err
-			}
-			if _, err := s.poller.Wait(ctx); err != nil && ctx.Err() == nil {
-				return err
+			program.Check(s.poller.Add(s.Socket, ev))
+			if _, err := s.poller.Wait(ctx); ctx.Err() == nil {
+				program.Check(err)
 			}
 		}
 	}

@@ -26,6 +26,7 @@ type options struct {
 }
 
 func parse(args []string) (*options, error) {
+	const most = 1 << 30 // bytes of all messages of a connection
 	o := &options{}
 	o.Kind, o.PortSpace = "message", rdmacm.PortSpaceTCP
 	f := o.NewFlags("ucmatose", "7471", "connections", 0, 1<<20)
@@ -34,7 +35,7 @@ func parse(args []string) (*options, error) {
 		"4.096 µs times two to the power of `n` is the time to wait for an acknowledgement (default the path's)")
 	f.BoolVarP(&o.migrate, "migrate", "m", false, "move the connections to a second event channel")
 	err := f.Parse(args, 0)
-	return o, errors.Join(err, program.Within("-C times -S", o.Count*o.Size, 0, 1<<30))
+	return o, errors.Join(err, program.Want(o.Count*o.Size <= most, "-C times -S %d: want 0 to %d", o.Count*o.Size, most))
 }
 
 func run(r *program.Run, o *options) {
