@@ -20,32 +20,28 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
+var (
+	ends  program.Ends
+	flags = ends.NewFlags("cmtime", "7471")
+	count = flags.Int(new(int), "connections", "c", 100, 1, 1<<20, "`number` of connections of a client")
+)
+
 func main() { program.Main("cmtime", parse, run) }
 
-type options struct {
-	program.Ends
-	connections int
-}
+func parse(args []string) error { return flags.Parse(args, 0) }
 
-func parse(args []string) (*options, error) {
-	o := &options{}
-	f := o.NewFlags("cmtime", "7471")
-	f.Int(&o.connections, "connections", "c", 100, 1, 1<<20, "`number` of connections of a client")
-	return o, f.Parse(args, 0)
-}
-
-func run(r *program.Run, o *options) {
-	if o.Server == "" {
-		server(r, o)
+func run(r *program.Run) {
+	if ends.Server == "" {
+		server(r)
 	} else {
-		client(r, o)
+		client(r)
 	}
 }
 
 // server accepts all connections, and closes each when its client has.
-func server(r *program.Run, o *options) {
+func server(r *program.Run) {
 	var all, open atomic.Int64
-	program.Serve(r, o.Listen(r), func(r *program.Run, request *rdmacm.Request) {
+	program.Serve(r, program.Listen(r, ends.Bind, ends.Port), func(r *program.Run, request *rdmacm.Request) {
 		opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
 		c := program.Must(request.Accept(r, opt))
 		all.Add(1)
@@ -79,13 +75,13 @@ type node struct {
 
 const never = ^rdmacm.EventType(0) // a step that is done when it returns
 
-func client(r *program.Run, o *options) {
-	b := &bench{nodes: make([]node, o.connections), ended: make(chan error, o.connections+1)}
+func client(r *program.Run) {
+	b := &bench{nodes: make([]node, *count), ended: make(chan error, *count+1)}
 	events := program.NewEvents(r, b.handle)
 	go func() { // reads the events of a step while that still begins
-		b.ended <- program.Do(r, r, func(*program.Run) { events.Until(r, o.connections, rdmacm.EventDisconnected) })
+		b.ended <- program.Do(r, r, func(*program.Run) { events.Until(r, *count, rdmacm.EventDisconnected) })
 	}()
-	from, to := o.Resolve()
+	from, to := ends.Resolve()
 	b.take("create id", never, func(n *node) {
 		n.id = program.Keep(r, program.Must(events.CreateID(rdmacm.PortSpaceTCP)))
 		n.id.SetValue(n)

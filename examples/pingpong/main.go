@@ -31,14 +31,18 @@ xsrq     reliable, which processes share (XRC)           ibv_xsrq_pingpong
 
 `
 
-func main() { program.Main("pingpong", parse, run) }
-
-func run(r *program.Run, o *options) {
-	if o.kind == "xsrq" {
-		playXRC(r, o)
-	} else {
-		play(r, o)
-	}
+func main() {
+	var o *options
+	program.Main("pingpong", func(args []string) (err error) {
+		o, err = parse(args)
+		return err
+	}, func(r *program.Run) {
+		if o.kind == "xsrq" {
+			playXRC(r, o)
+		} else {
+			play(r, o)
+		}
+	})
 }
 
 type options struct {

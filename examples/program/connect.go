@@ -13,9 +13,9 @@ import (
 // Resolving is how long an address or a route may take.
 const Resolving = 2 * time.Second
 
-// Listen listens at the address of the server, and says so.
-func (e *Ends) Listen(r *Run) *rdmacm.Listener {
-	l := Keep(r, Must(rdmacm.Listen(r, net.JoinHostPort(e.Bind, e.Port), nil)))
+// Listen listens, and says so.
+func Listen(r *Run, host, port string) *rdmacm.Listener {
+	l := Keep(r, Must(rdmacm.Listen(r, net.JoinHostPort(host, port), nil)))
 	fmt.Fprintf(r, "listening on %v\n", l.Addr())
 	return l
 }
@@ -70,7 +70,7 @@ func (e *Events) Until(ctx context.Context, n int, last rdmacm.EventType) (ev *r
 // They are not safe for concurrent use.
 type Connections struct {
 	Ends
-	Messages
+	*Messages
 	Number    int
 	PortSpace rdmacm.PortSpace
 	Prepare   func(*rdmacm.ID, *Exchange) // gets each when its device is known, and before the peer can send

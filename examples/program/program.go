@@ -23,18 +23,17 @@ import (
 
 // Main is the main function of a program. An interrupt ends the context of run. The exit status is 2 if the arguments
 // are wrong, and 1 if run fails. Errors begin with the last word of the command.
-func Main[O any](command string, parse func([]string) (O, error), run func(*Run, O)) {
+func Main(command string, parse func(args []string) error, run func(*Run)) {
 	words := strings.Fields(command)
 	name := words[len(words)-1]
-	o, err := parse(os.Args[len(words):])
-	if err != nil {
+	if err := parse(os.Args[len(words):]); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n%s -h lists the options\n", name, err, command)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends what does not return
-	if err := Do(ctx, os.Stdout, func(r *Run) { run(r, o) }); err != nil {
+	if err := Do(ctx, os.Stdout, run); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
@@ -138,28 +137,31 @@ func NewFlags(forms string) *Flags {
 	return f
 }
 
-// Int adds a number with limits.
-func (f *Flags) Int(to *int, name, letter string, value, least, most int, usage string) {
+// Int adds a number with limits. It returns to.
+func (f *Flags) Int(to *int, name, letter string, value, least, most int, usage string) *int {
 	f.IntVarP(to, name, letter, value, usage)
 	f.checks = append(f.checks, func() error {
 		return Want(*to >= least && *to <= most, "-%s %d: want %d to %d", letter, *to, least, most)
 	})
+	return to
 }
 
 // Addr adds a numeric address.
-func (f *Flags) Addr(to *netip.AddrPort, name, letter, usage string) {
-	text := f.StringP(name, letter, "", usage)
+func (f *Flags) Addr(name, letter, usage string) *netip.AddrPort {
+	text, to := f.StringP(name, letter, "", usage), new(netip.AddrPort)
 	f.checks = append(f.checks, func() error {
 		ip, err := netip.ParseAddr(*text)
 		*to = netip.AddrPortFrom(ip, 0)
 		return Want(err == nil || *text == "", "-%s: %w", letter, err)
 	})
+	return to
 }
 
-// Timeout adds --timeout.
-func (f *Flags) Timeout(to *Timeout, usage string) {
+// Timeout adds --timeout. It returns to.
+func (f *Flags) Timeout(to *Timeout, usage string) *Timeout {
 	f.DurationVar(&to.After, "timeout", 30*time.Second, usage)
 	f.checks = append(f.checks, func() error { return Want(to.After > 0, "--timeout %v: want more than 0", to.After) })
+	return to
 }
 
 // Parse reads the arguments, and checks the limits. It exits for -h, and if a flag is wrong.

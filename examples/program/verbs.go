@@ -68,16 +68,17 @@ type Messages struct {
 }
 
 // Datagrams are Messages that may get lost.
-func Datagrams() Messages {
-	return Messages{Kind: "datagram", Header: GRH, Timeout: Timeout{Lossy: true}}
+func Datagrams() *Messages {
+	return &Messages{Kind: "datagram", Header: GRH, Timeout: Timeout{Lossy: true}}
 }
 
-// Flags adds -C, -S, -V and --timeout.
-func (m *Messages) Flags(f *Flags, leastCount, mostSize int) {
+// Flags adds -C, -S, -V and --timeout. It returns m.
+func (m *Messages) Flags(f *Flags, leastCount, mostSize int) *Messages {
 	f.Int(&m.Count, "count", "C", 10, leastCount, 1<<14, "`number` of "+m.Kind+"s, the same on both sides")
 	f.Int(&m.Size, "size", "S", 100, 1, mostSize, "`bytes` in a "+m.Kind+", the same on both sides")
 	f.BoolVarP(&m.Verify, "verify", "V", false, "check every byte; the sender has to be one of these examples")
 	f.Timeout(&m.Timeout, "longest `time` without a "+m.Kind)
+	return m
 }
 
 // Fill makes the first bytes of b message n. It differs from byte to byte and from message to message.

@@ -19,7 +19,13 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-func main() { program.Main("raw_pingpong", parse, play) }
+func main() {
+	var o *options
+	program.Main("raw_pingpong", func(args []string) (err error) {
+		o, err = parse(args)
+		return err
+	}, func(r *program.Run) { play(r, o) })
+}
 
 type options struct {
 	device         string

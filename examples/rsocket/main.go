@@ -34,8 +34,11 @@ func main() {
 		name = os.Args[1]
 		command += " " + name
 	}
-	parse := func(args []string) (*options, error) { return parse(name, args) }
-	program.Main(command, parse, programs[name])
+	var o *options
+	program.Main(command, func(args []string) (err error) {
+		o, err = parse(name, args)
+		return err
+	}, func(r *program.Run) { programs[name](r, o) })
 }
 
 // options are those of all four programs.

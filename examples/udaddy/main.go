@@ -14,18 +14,19 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
+var (
+	all   = program.Connections{Messages: program.Datagrams(), PortSpace: rdmacm.PortSpaceUDP}
+	flags = all.NewFlags("udaddy", "7174", "pairs of queue pairs", 1, 1<<16)
+)
+
 func main() { program.Main("udaddy", parse, run) }
 
-func parse(args []string) (*program.Connections, error) {
-	c := &program.Connections{Messages: program.Datagrams(), PortSpace: rdmacm.PortSpaceUDP}
-	f := c.NewFlags("udaddy", "7174", "pairs of queue pairs", 1, 1<<16)
-	return c, f.Parse(args, 0)
-}
+func parse(args []string) error { return flags.Parse(args, 0) }
 
-func run(r *program.Run, c *program.Connections) {
-	c.Prepare = func(id *rdmacm.ID, x *program.Exchange) { prepare(r, id, x) }
-	c.Connect(r)
-	c.SendAndReceive(c.Server != "")
+func run(r *program.Run) {
+	all.Prepare = func(id *rdmacm.ID, x *program.Exchange) { prepare(r, id, x) }
+	all.Connect(r)
+	all.SendAndReceive(all.Server != "")
 }
 
 // prepare checks whose each datagram is. A server learns from the first one where the other side is.
