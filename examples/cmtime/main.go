@@ -26,9 +26,7 @@ var (
 	count = flags.Int(new(int), "connections", "c", 100, 1, 1<<20, "`number` of connections of a client")
 )
 
-func main() { program.Main("cmtime", parse, run) }
-
-func parse(args []string) error { return flags.Parse(args, 0) }
+func main() { program.Main("cmtime", flags.Parse, run) }
 
 func run(r *program.Run) {
 	if ends.Server == "" {

@@ -31,7 +31,7 @@ var (
 func main() { program.Main("mckey", parse, run) }
 
 func parse(args []string) error {
-	if err := flags.Parse(args, 0); err != nil {
+	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	group, _ = netip.ParseAddr(*address)

@@ -110,7 +110,8 @@ func parse(args []string) (*options, error) {
 	f.Int(&o.gid, "gid-idx", "g", ibv.BestGID, ibv.BestGID, math.MaxUint8,
 		"`index` of the local GID (default: chosen, see show_gids)")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a reply or a completion")
-	err := f.Parse(args, len(args))
+	f.MaxArgs = len(args)
+	err := f.Parse(args)
 
 	switch o.kind {
 	case "rc", "uc", "ud", "srq", "xsrq":

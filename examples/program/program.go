@@ -126,7 +126,8 @@ func Doing(format string, args ...any) {
 // Flags are the flags of a program, some of them with limits.
 type Flags struct {
 	*pflag.FlagSet
-	checks []func() error
+	MaxArgs int // of other arguments
+	checks  []func() error
 }
 
 // NewFlags returns no flags yet. forms are the ways to call the program, a line each.
@@ -165,13 +166,13 @@ func (f *Flags) Timeout(to *Timeout, usage string) *Timeout {
 }
 
 // Parse reads the arguments, and checks the limits. It exits for -h, and if a flag is wrong.
-func (f *Flags) Parse(args []string, mostArgs int) error {
+func (f *Flags) Parse(args []string) error {
 	_ = f.FlagSet.Parse(args)
 	switch n := f.NArg(); {
-	case n > mostArgs && mostArgs == 0:
+	case n > f.MaxArgs && f.MaxArgs == 0:
 		return fmt.Errorf("%q: no arguments expected", f.Arg(0))
-	case n > mostArgs:
-		return fmt.Errorf("%q: %d arguments, want at most %d", f.Arg(0), n, mostArgs)
+	case n > f.MaxArgs:
+		return fmt.Errorf("%q: %d arguments, want at most %d", f.Arg(0), n, f.MaxArgs)
 	}
 	var err error
 	for _, check := range f.checks {

@@ -77,16 +77,17 @@ func TestFlags(t *testing.T) {
 		var n int
 		var timeout Timeout
 		f := NewFlags("")
+		f.MaxArgs = 1
 		f.Int(&n, "number", "n", 1, 1, 9, "")
 		f.Timeout(&timeout, "")
-		if err := f.Parse(strings.Fields(args), 1); err == nil && want != "" || err != nil && err.Error() != want {
+		if err := f.Parse(strings.Fields(args)); err == nil && want != "" || err != nil && err.Error() != want {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 		if want == "" && (n != 7 || timeout.After != 2*time.Second) {
 			t.Errorf("%s: %d, %v", args, n, timeout.After)
 		}
 	}
-	if err := NewFlags("").Parse([]string{"a"}, 0); err == nil || err.Error() != `"a": no arguments expected` {
+	if err := NewFlags("").Parse([]string{"a"}); err == nil || err.Error() != `"a": no arguments expected` {
 		t.Errorf("no arguments: %v", err)
 	}
 }

@@ -47,7 +47,7 @@ func parse(args []string) (*options, error) {
 	f.BoolVar(&o.client, "client", false, "send the first frame")
 	f.Int(&o.n, "iters", "n", 1000, 1, math.MaxInt32, "`number` of frames each way")
 	f.Int(&o.size, "size", "s", 64, header, slot, "`bytes` of a frame, with its header")
-	err := f.Parse(args, 0)
+	err := f.Parse(args)
 	if err == nil && o.server == o.client {
 		err = errors.New("want one of --server and --client")
 	}

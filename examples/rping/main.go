@@ -47,7 +47,7 @@ var (
 func main() { program.Main("rping", parse, run) }
 
 func parse(args []string) error {
-	err := flags.Parse(args, 0)
+	err := flags.Parse(args)
 	return errors.Join(err, program.Want(*server != *client, "want either -s or -c"),
 		program.Want(!*client || *address != "", "-c: want -a with the address of the server"),
 		program.Want(!*client || !*persistent, "-P is for -s"))

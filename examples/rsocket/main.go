@@ -16,7 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/examples/program"
 )
 
-var programs = map[string]func(*program.Run, *options){
+var programs = map[string]func(*program.Run){
 	"rstream": rstream, "riostream": riostream, "rcopy": rcopy, "udpong": udpong,
 }
 
@@ -34,15 +34,11 @@ func main() {
 		name = os.Args[1]
 		command += " " + name
 	}
-	var o *options
-	program.Main(command, func(args []string) (err error) {
-		o, err = parse(name, args)
-		return err
-	}, func(r *program.Run) { programs[name](r, o) })
+	program.Main(command, func(args []string) error { return parse(name, args) }, programs[name])
 }
 
-// options are those of all four programs.
-type options struct {
+// flags are those of all four programs.
+var flags struct {
 	program.Ends
 	test    map[string]bool // what -T says
 	buffer  int             // bytes, each way; 0 is the library's own choice
@@ -53,48 +49,47 @@ type options struct {
 }
 
 // parse reads the command line of a program.
-func parse(name string, args []string) (*options, error) {
-	o := &options{test: map[string]bool{}, timeout: program.Timeout{Lossy: true}}
+func parse(name string, args []string) error {
+	flags.test, flags.timeout.Lossy = map[string]bool{}, true
 	if name == "" {
-		_ = program.NewFlags(synopsis).Parse(args, len(args))
-		return nil, errors.New("want rstream, riostream, rcopy or udpong")
+		_ = program.NewFlags(synopsis).Parse(args)
+		return errors.New("want rstream, riostream, rcopy or udpong")
 	}
 	var f *program.Flags
-	mostArgs := 0
 	switch name {
 	case "rcopy":
-		mostArgs = 2
 		f = program.NewFlags("rsocket rcopy -d DIRECTORY [options]\nrsocket rcopy FILE HOST[:NAME] [options]\n")
-		o.LocalFlags(f, "7427")
-		f.StringVarP(&o.directory, "directory", "d", ".", "where a server writes")
+		f.MaxArgs = 2
+		flags.LocalFlags(f, "7427")
+		f.StringVarP(&flags.directory, "directory", "d", ".", "where a server writes")
 	case "udpong":
-		f = o.NewFlags("rsocket udpong", "7174")
-		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of datagrams of a client")
-		f.Int(&o.size, "size", "S", 1000, control, largest, "`bytes` in a datagram of a client")
-		o.words(f, "async", "echo", "nonblocking")
+		f = flags.NewFlags("rsocket udpong", "7174")
+		f.Int(&flags.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of datagrams of a client")
+		f.Int(&flags.size, "size", "S", 1000, control, largest, "`bytes` in a datagram of a client")
+		words(f, "async", "echo", "nonblocking")
 	default:
-		f = o.NewFlags("rsocket "+name, "7471")
-		f.Int(&o.iterations, "iterations", "I", 1, 1, math.MaxInt32, "`number` of times, the same on both sides")
-		f.Int(&o.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of transfers each time, the same on both sides")
-		f.Int(&o.size, "size", "S", 1000, 1, 1<<30, "`bytes` in a transfer, the same on both sides")
-		o.words(f, "async", "blocking", "nonblocking", "verify")
+		f = flags.NewFlags("rsocket "+name, "7471")
+		f.Int(&flags.iterations, "iterations", "I", 1, 1, math.MaxInt32, "`number` of times, the same on both sides")
+		f.Int(&flags.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of transfers each time, the same on both sides")
+		f.Int(&flags.size, "size", "S", 1000, 1, 1<<30, "`bytes` in a transfer, the same on both sides")
+		words(f, "async", "blocking", "nonblocking", "verify")
 	}
-	f.Int(&o.buffer, "buffer", "B", 512<<10, 0, 1<<30, "`bytes` of the buffers for sending and for receiving")
-	f.Timeout(&o.timeout, "longest `time` without a reply")
-	err := f.Parse(args, mostArgs)
+	f.Int(&flags.buffer, "buffer", "B", 512<<10, 0, 1<<30, "`bytes` of the buffers for sending and for receiving")
+	f.Timeout(&flags.timeout, "longest `time` without a reply")
+	err := f.Parse(args)
 	if err == nil && f.NArg() > 0 {
-		err = o.files(f.Args())
+		err = files(f.Args())
 	}
-	return o, err
+	return err
 }
 
 // words adds -T, which may be repeated: words, or their first letters.
-func (o *options) words(f *program.Flags, names ...string) {
+func words(f *program.Flags, names ...string) {
 	want := strings.Join(names, ", ")
 	f.FuncP("test", "T", "`what` to do: "+want+"; may be repeated", func(s string) error {
 		for _, name := range names {
 			if s == name || s == name[:1] {
-				o.test[name] = true
+				flags.test[name] = true
 				return nil
 			}
 		}

@@ -24,19 +24,19 @@ import (
 //
 // A server writes files in its directory and below it, nowhere else, for any client: use it on a network that you
 // trust.
-func rcopy(r *program.Run, o *options) {
-	if o.Server != "" {
-		sendFile(r, o)
+func rcopy(r *program.Run) {
+	if flags.Server != "" {
+		sendFile(r)
 		return
 	}
-	root := program.Keep(r, program.Must(os.OpenRoot(o.directory)))
-	l := open(r, o, rsocket.Stream)
+	root := program.Keep(r, program.Must(os.OpenRoot(flags.directory)))
+	l := open(r, rsocket.Stream)
 	r.Serves = true
 	for {
 		c := l.accept()
 		peer, _ := c.RemoteAddr()
 		err := program.Do(r, r, func(r *program.Run) {
-			program.Check(receive(wrap(r, o, c).connected(), root, r))
+			program.Check(receive(wrap(r, c).connected(), root, r))
 		})
 		if err != nil {
 			fmt.Fprintf(r, "%v: %v\n", peer.Addr(), err)
@@ -45,15 +45,15 @@ func rcopy(r *program.Run, o *options) {
 }
 
 // files reads the arguments of a client of rcopy: FILE and HOST[:NAME].
-func (o *options) files(args []string) error {
+func files(args []string) error {
 	if len(args) == 1 {
 		return errors.New("1 argument: want FILE and HOST:NAME, or none")
 	}
-	o.source = args[0]
-	o.Server, o.dest = split(args[1])
-	o.dest = cmp.Or(o.dest, filepath.Base(o.source))
-	return errors.Join(program.Want(o.Server != "", "%q has no host", args[1]),
-		program.Want(len(o.dest) <= longestName, "a name of %d bytes: want at most %d", len(o.dest), longestName))
+	flags.source = args[0]
+	flags.Server, flags.dest = split(args[1])
+	flags.dest = cmp.Or(flags.dest, filepath.Base(flags.source))
+	return errors.Join(program.Want(flags.Server != "", "%q has no host", args[1]),
+		program.Want(len(flags.dest) <= longestName, "a name of %d bytes: want at most %d", len(flags.dest), longestName))
 }
 
 var destination = regexp.MustCompile(`(?s)^(?:\[(.*?)\]|([^:]*)):?(.*)$`)
@@ -65,13 +65,13 @@ func split(s string) (host, name string) {
 }
 
 // sendFile is the whole of a client.
-func sendFile(r *program.Run, o *options) {
-	f := program.Keep(r, program.Must(os.Open(o.source)))
+func sendFile(r *program.Run) {
+	f := program.Keep(r, program.Must(os.Open(flags.source)))
 	info := program.Must(f.Stat())
-	program.Ensure(info.Mode().IsRegular(), "%s is not a regular file", o.source)
-	s := dial(r, o)
-	defer program.Doing("%s", o.dest)
-	command{Kind: openFile, Data: uint32(info.Mode().Perm())}.send(s, name(o.dest))
+	program.Ensure(info.Mode().IsRegular(), "%s is not a regular file", flags.source)
+	s := dial(r)
+	defer program.Doing("%s", flags.dest)
+	command{Kind: openFile, Data: uint32(info.Mode().Perm())}.send(s, name(flags.dest))
 	result(s, openFile)
 	start := time.Now()
 	command{Kind: writeFile}.send(s, size(info.Size()))

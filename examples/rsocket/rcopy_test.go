@@ -22,7 +22,7 @@ func TestParseCopy(t *testing.T) {
 		"file host --timeout 0s":              "--timeout 0s: want more than 0",
 		"file host -B 2000000000":             "-B 2000000000: want 0 to",
 	} {
-		if _, err := parse("rcopy", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := parse("rcopy", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rcopy %s: %v, want %q", args, err, want)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 type socket struct {
 	*rsocket.Socket
 	run    *program.Run
-	o      *options
 	poller *rsocket.Poller
 
 	blocks, spins  bool     // once it is connected
@@ -23,23 +22,23 @@ type socket struct {
 }
 
 // wrap makes a socket of an rsocket.
-func wrap(r *program.Run, o *options, s *rsocket.Socket) *socket {
+func wrap(r *program.Run, s *rsocket.Socket) *socket {
 	p := program.Keep(r, program.Must(rsocket.NewPoller()))
-	return &socket{Socket: program.Keep(r, s), run: r, o: o, poller: p}
+	return &socket{Socket: program.Keep(r, s), run: r, poller: p}
 }
 
 // open returns the socket of a client, which is connected, or of a server, which clients can reach. Options are set
 // first, because connecting makes what they are about.
-func open(r *program.Run, o *options, t rsocket.Type) *socket {
-	from, to := o.Resolve()
+func open(r *program.Run, t rsocket.Type) *socket {
+	from, to := flags.Resolve()
 	domain := rsocket.DomainINET
 	if from.Addr().Is6() || to.Addr().Is6() {
 		domain = rsocket.DomainINET6
 	}
-	s := wrap(r, o, program.Must(rsocket.New(domain, t)))
-	if o.buffer > 0 {
-		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptSendBuf, o.buffer))
-		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptRecvBuf, o.buffer))
+	s := wrap(r, program.Must(rsocket.New(domain, t)))
+	if flags.buffer > 0 {
+		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptSendBuf, flags.buffer))
+		program.Check(s.SetIntOption(rsocket.LevelSocket, rsocket.OptRecvBuf, flags.buffer))
 	}
 	if t == rsocket.Stream {
 		program.Check(s.SetReuseAddr())
@@ -66,18 +65,18 @@ func open(r *program.Run, o *options, t rsocket.Type) *socket {
 
 // connected makes calls wait as -T says.
 func (s *socket) connected() *socket {
-	s.blocks, s.spins = s.o.test["blocking"], s.o.test["nonblocking"]
+	s.blocks, s.spins = flags.test["blocking"], flags.test["nonblocking"]
 	program.Check(s.SetNonblock(!s.blocks))
 	return s
 }
 
 // dial returns the connection of either side: to the server, or of the first client.
-func dial(r *program.Run, o *options) *socket {
-	s := open(r, o, rsocket.Stream)
-	if o.Server != "" {
+func dial(r *program.Run) *socket {
+	s := open(r, rsocket.Stream)
+	if flags.Server != "" {
 		return s
 	}
-	c := wrap(r, o, s.accept())
+	c := wrap(r, s.accept())
 	program.Check(s.Close())
 	return c.connected()
 }
@@ -98,7 +97,7 @@ func (s *socket) until(ev rsocket.Events, call func() error) error {
 			return err
 		}
 	}
-	ctx, cancel := s.o.timeout.Context(s.run)
+	ctx, cancel := flags.timeout.Context(s.run)
 	defer cancel()
 	return s.try(ctx, ev, call)
 }

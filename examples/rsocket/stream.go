@@ -19,13 +19,13 @@ import (
 //	and that -I times
 //
 // With -T verify the bytes count up, in either direction, from the first one on.
-func rstream(r *program.Run, o *options) {
-	s := dial(r, o)
+func rstream(r *program.Run) {
+	s := dial(r)
 	s.verify()
 	s.greet()
-	b := make([]byte, o.size)
+	b := make([]byte, flags.size)
 	s.play(func(send bool, turn int) {
-		for n := range o.count {
+		for n := range flags.count {
 			s.transfer(send, b, "iteration %d: transfer %d", turn/2, n)
 		}
 	})
@@ -41,9 +41,9 @@ func rstream(r *program.Run, o *options) {
 //	waits until the last byte is the next number
 //
 // With -T verify the other bytes of the last write count up, in either direction.
-func riostream(r *program.Run, o *options) {
-	s := dial(r, o)
-	b, last := make([]byte, o.size), o.size-1
+func riostream(r *program.Run) {
+	s := dial(r)
+	b, last := make([]byte, flags.size), flags.size-1
 	b[last] = 0xff // not the first number
 	mapped := program.Must(s.Map(b, rsocket.ProtWrite, 0))
 	s.greet() // the library sends where the mapped memory is in front of the first bytes
@@ -55,7 +55,7 @@ func riostream(r *program.Run, o *options) {
 			program.Check(s.received.check(b[:last]))
 			return
 		}
-		for range o.count - 1 {
+		for range flags.count - 1 {
 			s.writeAll(b)
 		}
 		s.sent.fill(b[:last])
@@ -76,7 +76,7 @@ func (s *socket) writeAll(b []byte) {
 
 // waitFor waits until a byte of mapped memory is a number. Now and then it checks that the peer is still connected.
 func (s *socket) waitFor(mapped *rsocket.IOMap, at int, number byte) {
-	ctx, cancel := s.o.timeout.Context(s.run)
+	ctx, cancel := flags.timeout.Context(s.run)
 	defer cancel()
 	for n := 1; mapped.Load(at) != number; n++ {
 		if n%1024 == 0 {
@@ -91,7 +91,7 @@ func (s *socket) waitFor(mapped *rsocket.IOMap, at int, number byte) {
 
 // greet sends 16 bytes each way, after which both sides are there.
 func (s *socket) greet() {
-	client := s.o.Server != ""
+	client := flags.Server != ""
 	s.transfer(client, make([]byte, 16), "the first 16 bytes")
 	s.transfer(!client, make([]byte, 16), "the first 16 bytes")
 }
@@ -110,11 +110,11 @@ func (s *socket) transfer(send bool, b []byte, what string, args ...any) {
 
 // play takes turns until each side has sent -I times: two in each iteration. The client begins.
 func (s *socket) play(take func(send bool, turn int)) {
-	client, start := s.o.Server != "", time.Now()
-	for turn := range 2 * s.o.iterations {
+	client, start := flags.Server != "", time.Now()
+	for turn := range 2 * flags.iterations {
 		take(client == (turn%2 == 0), turn)
 	}
-	report(s.run, 2*s.o.iterations*s.o.count, s.o.size, time.Since(start), program.Checked(s.o.test["verify"]))
+	report(s.run, 2*flags.iterations*flags.count, flags.size, time.Since(start), program.Checked(flags.test["verify"]))
 }
 
 // report prints how long transfers took.
@@ -130,7 +130,7 @@ type counter byte
 
 // verify begins to count.
 func (s *socket) verify() {
-	if s.o.test["verify"] {
+	if flags.test["verify"] {
 		s.sent, s.received = new(counter), new(counter)
 	}
 }

@@ -20,9 +20,9 @@ import (
 //
 // Datagrams may be lost. A question without a reply is asked again. Of datagrams that are only counted, the server
 // reports how many have come.
-func udpong(r *program.Run, o *options) {
-	s := open(r, o, rsocket.Datagram).connected()
-	if o.Server == "" {
+func udpong(r *program.Run) {
+	s := open(r, rsocket.Datagram).connected()
+	if flags.Server == "" {
 		s.serve()
 		return
 	}
@@ -30,18 +30,18 @@ func udpong(r *program.Run, o *options) {
 	c.id = c.ask(login, control)[1]
 	c.ask(begin, control)
 	start := time.Now()
-	for range o.count {
-		if o.test["echo"] {
-			c.ask(echo, o.size)
+	for range flags.count {
+		if flags.test["echo"] {
+			c.ask(echo, flags.size)
 		} else {
-			program.Must(c.Write(c.question(data, o.size)))
+			program.Must(c.Write(c.question(data, flags.size)))
 		}
 	}
-	count, note := o.count, fmt.Sprintf("; %d have arrived", binary.BigEndian.Uint32(c.ask(end, control)[4:]))
-	if o.test["echo"] {
+	count, note := flags.count, fmt.Sprintf("; %d have arrived", binary.BigEndian.Uint32(c.ask(end, control)[4:]))
+	if flags.test["echo"] {
 		count, note = 2*count, fmt.Sprintf("%s; %d questions were asked again", program.Checked(true), c.again)
 	}
-	report(r, count, o.size, time.Since(start), note)
+	report(r, count, flags.size, time.Since(start), note)
 }
 
 const (
@@ -124,7 +124,7 @@ func (c *client) question(op byte, size int) []byte {
 
 // ask sends a question until its reply comes, and drops replies to earlier ones.
 func (c *client) ask(op byte, size int) []byte {
-	ctx, cancel := c.o.timeout.Context(c.run)
+	ctx, cancel := flags.timeout.Context(c.run)
 	defer cancel()
 	q, b := c.question(op, size), make([]byte, 2*largest)
 	for ; ; c.again++ {

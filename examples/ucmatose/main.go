@@ -30,7 +30,7 @@ func main() { program.Main("ucmatose", parse, run) }
 
 func parse(args []string) error {
 	const most = 1 << 30 // bytes of all messages of a connection
-	err, n := flags.Parse(args, 0), all.Count*all.Size
+	err, n := flags.Parse(args), all.Count*all.Size
 	return errors.Join(err, program.Want(n <= most, "-C times -S %d: want 0 to %d", n, most))
 }
 

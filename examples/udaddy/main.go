@@ -19,9 +19,7 @@ var (
 	flags = all.NewFlags("udaddy", "7174", "pairs of queue pairs", 1, 1<<16)
 )
 
-func main() { program.Main("udaddy", parse, run) }
-
-func parse(args []string) error { return flags.Parse(args, 0) }
+func main() { program.Main("udaddy", flags.Parse, run) }
 
 func run(r *program.Run) {
 	all.Prepare = func(id *rdmacm.ID, x *program.Exchange) { prepare(r, id, x) }
