@@ -40,8 +40,7 @@ func run(r *program.Run) {
 func server(r *program.Run) {
 	var all, open atomic.Int64
 	program.Serve(r, program.Listen(r, ends.Bind, ends.Port), func(r *program.Run, request *rdmacm.Request) {
-		opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
-		c := program.Must(request.Accept(r, opt))
+		c := program.Must(request.Accept(r, &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}))
 		all.Add(1)
 		open.Add(1)
 		select {

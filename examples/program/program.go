@@ -15,10 +15,13 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // Main is the main function of a program. An interrupt ends the context of run. The exit status is 2 if the arguments
@@ -217,4 +220,29 @@ func (e *Ends) Resolve() (from, to netip.AddrPort) {
 func resolve(host, port string) netip.AddrPort {
 	a := Must(net.ResolveTCPAddr("tcp", net.JoinHostPort(host, port))).AddrPort()
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// Listen listens, and says so.
+func Listen(r *Run, host, port string) *rdmacm.Listener {
+	l := Keep(r, Must(rdmacm.Listen(r, net.JoinHostPort(host, port), nil)))
+	fmt.Fprintf(r, "listening on %v\n", l.Addr())
+	return l
+}
+
+// Serve serves the clients of l side by side. It ends when it is interrupted, as intended. It prints what fails.
+func Serve(r *Run, l *rdmacm.Listener, serve func(*Run, *rdmacm.Request)) {
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	ctx, cancel := context.WithCancel(r)
+	defer cancel()
+	r.Serves = true
+	for {
+		request := Must(l.Next(ctx))
+		clients.Go(func() {
+			err := Do(ctx, r, func(r *Run) { serve(r, request) })
+			if err != nil && ctx.Err() == nil {
+				fmt.Fprintf(r, "%v: %v\n", request.RemoteAddr(), err)
+			}
+		})
+	}
 }

@@ -1,11 +1,13 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // Timeout is how long a program waits for its peer. As an error it reports that nothing came.
@@ -29,14 +31,10 @@ func (t Timeout) Next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
 	ctx, cancel := t.Context(ctx)
 	defer cancel()
 	var wc [1]ibv.WC
-	_, err := cq.Wait(ctx, wc[:])
-	switch {
-	case err == nil:
-		err = wc[0].Err()
-	case ctx.Err() != nil:
-		err = context.Cause(ctx)
+	if _, err := cq.Wait(ctx, wc[:]); err != nil {
+		return wc[0], cmp.Or(context.Cause(ctx), err)
 	}
-	return wc[0], err
+	return wc[0], wc[0].Err()
 }
 
 // NewQP makes a queue pair for a number of work requests each way, and what it needs. create is (*ibv.PD).CreateQP, or
@@ -172,4 +170,137 @@ func (x *Exchange) Finish(ctx context.Context, sent, received int) {
 		}
 		x.received++
 	}
+}
+
+// Resolving is how long an address or a route may take.
+const Resolving = 2 * time.Second
+
+// Events are those of one channel.
+type Events struct {
+	*rdmacm.EventChannel
+	handle func(*rdmacm.Event)
+	seen   map[rdmacm.EventType]int
+}
+
+// NewEvents makes a channel. handle gets its events, those that report an error also.
+func NewEvents(r *Run, handle func(*rdmacm.Event)) *Events {
+	return Keep(r, &Events{Must(rdmacm.NewEventChannel()), handle, map[rdmacm.EventType]int{}})
+}
+
+// Until waits until n events of a type have come since the beginning. It returns the last one that has.
+func (e *Events) Until(ctx context.Context, n int, last rdmacm.EventType) (ev *rdmacm.Event) {
+	next := func() {
+		ev = Must(e.Event(ctx))
+		defer Doing("%v", ev.Type)
+		if ev.Type != rdmacm.EventTimewaitExit && ev.Type != rdmacm.EventAddrChange {
+			e.handle(ev)
+		}
+		e.seen[ev.Type]++
+	}
+	for e.seen[last] < n {
+		next()
+	}
+	return ev
+}
+
+// Connections are all those of one side. One goroutine takes them through their steps, by the events of one channel.
+// They are not safe for concurrent use.
+type Connections struct {
+	Ends
+	*Messages
+	Number    int
+	PortSpace rdmacm.PortSpace
+	Prepare   func(*rdmacm.ID, *Exchange) // gets each when its device is known, and before the peer can send
+	IDs       []*rdmacm.ID                // a server's first one listens
+
+	*Events
+	run *Run
+	all []*Exchange
+}
+
+// NewFlags returns -s, -b, -p, -c, -C, -S, -V and --timeout. things names the connections for the help.
+func (c *Connections) NewFlags(command, port, things string, leastCount, mostSize int) *Flags {
+	f := c.Ends.NewFlags(command, port)
+	f.Int(&c.Number, "connections", "c", 1, 1, 1<<16, "`number` of "+things+", the same on both sides")
+	c.Messages.Flags(f, leastCount, mostSize)
+	return f
+}
+
+// Connect opens all. A server of datagrams gets no event after the request.
+func (c *Connections) Connect(r *Run) {
+	c.run, c.Events = r, NewEvents(r, c.step)
+	from, to := c.Resolve()
+	last := rdmacm.EventEstablished
+	if c.Server != "" {
+		for range c.Number {
+			Check(c.id(Must(c.CreateID(c.PortSpace))).ResolveAddr(from, to, Resolving))
+		}
+	} else {
+		l := c.id(Must(c.CreateID(c.PortSpace)))
+		Check(l.Bind(from))
+		Check(l.Listen(0))
+		fmt.Fprintf(r, "listening on %v\n", l.LocalAddr())
+		if c.PortSpace == rdmacm.PortSpaceUDP {
+			last = rdmacm.EventConnectRequest
+		}
+	}
+	c.Until(r, c.Number, last)
+}
+
+// id adds an ID, which is closed at the end.
+func (c *Connections) id(id *rdmacm.ID) *rdmacm.ID {
+	c.IDs = append(c.IDs, Keep(c.run, id))
+	return id
+}
+
+// step takes a connection to its next step.
+func (c *Connections) step(ev *rdmacm.Event) {
+	id := ev.ID
+	switch ev.Type {
+	case rdmacm.EventAddrResolved:
+		c.queuePair(id)
+		Check(id.ResolveRoute(Resolving))
+	case rdmacm.EventRouteResolved:
+		Check(id.Connect(nil))
+	case rdmacm.EventConnectRequest: // to the server
+		if len(c.all) == c.Number {
+			Check(id.Close()) // which rejects it
+			return
+		}
+		c.queuePair(c.id(id))
+		Check(id.Accept(nil))
+	case rdmacm.EventEstablished:
+		if ev.UD != nil { // where a client's datagrams go
+			x := id.Value().(*Exchange)
+			x.AH, x.QPN, x.QKey = Keep(c.run, Must(x.QP.PD().CreateAH(&ev.UD.AH))), ev.UD.QPN, ev.UD.QKey
+		}
+	case rdmacm.EventDisconnected:
+		if c.Server != "" {
+			Check(id.Disconnect()) // the reply
+		}
+	default:
+		Check(ev.Err())
+	}
+}
+
+// queuePair makes the queue pair of a connection, of the type of the port space, and posts a receive for every message.
+func (c *Connections) queuePair(id *rdmacm.ID) {
+	x := c.Exchange(c.run, NewQP(c.run, Must(id.Verbs()), id.CreateQP, 0, max(1, c.Count)))
+	id.SetValue(x)
+	c.all = append(c.all, x)
+	c.Prepare(id, x)
+}
+
+// SendAndReceive has all send their messages and receive as many, on the one side first, and reports that.
+func (c *Connections) SendAndReceive(first bool) {
+	for _, x := range c.all {
+		if !first {
+			x.Finish(c.run, 0, c.Count)
+		}
+		x.Send()
+	}
+	for _, x := range c.all {
+		x.Finish(c.run, c.Count, c.Count)
+	}
+	fmt.Fprintf(c.run, "%d %ss sent and as many received%s\n", len(c.all)*c.Count, c.Kind, Checked(c.Verify))
 }

@@ -170,7 +170,7 @@ func (s *session) reply(n int) bool {
 // check checks a ping with -V, and shows it with -v.
 func (s *session) check(whose string, b []byte, n int) {
 	if *verify {
-		program.Check(compare(b, n))
+		program.Check(program.Compare(b, func(want []byte) { fill(want, n) }))
 	}
 	if *verbose {
 		fmt.Fprintf(s, "%sping data: %s\n", whose, program.Text(b))
@@ -243,6 +243,3 @@ func fill(b []byte, n int) {
 	}
 	b[len(b)-1] = 0
 }
-
-// compare checks every byte of ping n.
-func compare(b []byte, n int) error { return program.Compare(b, func(want []byte) { fill(want, n) }) }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/examples/program"
 )
 
 func TestRun_Usage(t *testing.T) {
@@ -46,6 +48,7 @@ func TestFill(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
+	compare := func(b []byte, n int) error { return program.Compare(b, func(want []byte) { fill(want, n) }) }
 	b := make([]byte, 300)
 	fill(b, 5)
 	if err := compare(b, 5); err != nil {

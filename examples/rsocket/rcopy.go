@@ -49,20 +49,14 @@ func files(args []string) error {
 	if len(args) == 1 {
 		return errors.New("1 argument: want FILE and HOST:NAME, or none")
 	}
-	flags.source = args[0]
-	flags.Server, flags.dest = split(args[1])
-	flags.dest = cmp.Or(flags.dest, filepath.Base(flags.source))
+	to := destination.FindStringSubmatch(args[1])
+	flags.source, flags.Server, flags.dest = args[0], to[1]+to[2], cmp.Or(to[3], filepath.Base(args[0]))
 	return errors.Join(program.Want(flags.Server != "", "%q has no host", args[1]),
 		program.Want(len(flags.dest) <= longestName, "a name of %d bytes: want at most %d", len(flags.dest), longestName))
 }
 
+// destination is HOST:NAME. An IPv6 address is in brackets.
 var destination = regexp.MustCompile(`(?s)^(?:\[(.*?)\]|([^:]*)):?(.*)$`)
-
-// split divides HOST:NAME. An IPv6 address is in brackets.
-func split(s string) (host, name string) {
-	m := destination.FindStringSubmatch(s)
-	return m[1] + m[2], m[3]
-}
 
 // sendFile is the whole of a client.
 func sendFile(r *program.Run) {

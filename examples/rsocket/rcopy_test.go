@@ -27,11 +27,12 @@ func TestParseCopy(t *testing.T) {
 		}
 	}
 	for in, want := range map[string][2]string{
-		"host": {"host", ""}, "host:a:b": {"host", "a:b"},
-		"[fe80::1]:a": {"fe80::1", "a"}, "[fe80::1]": {"fe80::1", ""},
+		"host": {"host", "file"}, "host:a:b": {"host", "a:b"},
+		"[fe80::1]:a": {"fe80::1", "a"}, "[fe80::1]": {"fe80::1", "file"},
 	} {
-		if host, name := split(in); host != want[0] || name != want[1] {
-			t.Errorf("%s is %q, %q", in, host, name)
+		err := parse("rcopy", []string{"below/file", in})
+		if err != nil || flags.Server != want[0] || flags.dest != want[1] || flags.source != "below/file" {
+			t.Errorf("%s is %q, %q (%v)", in, flags.Server, flags.dest, err)
 		}
 	}
 }
