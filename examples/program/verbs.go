@@ -210,8 +210,8 @@ type Connections struct {
 	*Messages
 	Number    int
 	PortSpace rdmacm.PortSpace
-	Prepare   func(*rdmacm.ID, *Exchange) // gets each when its device is known, and before the peer can send
-	IDs       []*rdmacm.ID                // a server's first one listens
+	Prepare   func(*Run, *rdmacm.ID, *Exchange) // gets each when its device is known, and before the peer can send
+	IDs       []*rdmacm.ID                      // a server's first one listens
 
 	*Events
 	run *Run
@@ -288,7 +288,7 @@ func (c *Connections) queuePair(id *rdmacm.ID) {
 	x := c.Exchange(c.run, NewQP(c.run, Must(id.Verbs()), id.CreateQP, 0, max(1, c.Count)))
 	id.SetValue(x)
 	c.all = append(c.all, x)
-	c.Prepare(id, x)
+	c.Prepare(c.run, id, x)
 }
 
 // SendAndReceive has all send their messages and receive as many, on the one side first, and reports that.

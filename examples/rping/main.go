@@ -117,7 +117,7 @@ func (s *session) prepare(c *rdmacm.Conn) (err error) {
 		n, access = 2**size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
 	s.data = program.Keep(c, program.Must(c.PD().AllocMR(n, access, nil)))
-	s.expect()
+	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
 	return nil
 }
 
@@ -177,11 +177,6 @@ func (s *session) check(whose string, b []byte, n int) {
 	}
 }
 
-// expect posts the receive for the next message.
-func (s *session) expect() {
-	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
-}
-
 // tell sends a message. It does not wait: the peer's next one can only come after this one has arrived.
 func (s *session) tell(r region) {
 	program.Must(binary.Encode(s.note.Bytes(), binary.BigEndian, r))
@@ -195,7 +190,7 @@ func (s *session) message() (r region, err error) {
 	n := s.wait(ibv.WCRecv).ByteLen
 	program.Ensure(n == noteSize, "a message of %d bytes, want %d", n, noteSize)
 	program.Must(binary.Decode(s.note.Bytes()[noteSize:], binary.BigEndian, &r))
-	s.expect()
+	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
 	return r, nil
 }
 

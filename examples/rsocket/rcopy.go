@@ -35,10 +35,8 @@ func rcopy(r *program.Run) {
 	for {
 		c := l.accept()
 		peer, _ := c.RemoteAddr()
-		err := program.Do(r, r, func(r *program.Run) {
-			program.Check(receive(wrap(r, c).connected(), root, r))
-		})
-		if err != nil {
+		err := program.Do(r, r, func(r *program.Run) { receive(wrap(r, c).connected(), root, r) })
+		if !errors.Is(err, io.EOF) { // the client has not ended the connection between two commands
 			fmt.Fprintf(r, "%v: %v\n", peer.Addr(), err)
 		}
 	}
@@ -79,14 +77,8 @@ func sendFile(r *program.Run) {
 	fmt.Fprintf(r, "%d bytes in %.3f s: %.2f Gb/s\n", n, took, float64(n)*8/took/1e9)
 }
 
-// receive receives files until the client ends the connection.
-func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
-	defer func() {
-		if err == io.EOF {
-			err = nil
-		}
-	}()
-	defer program.Catch(&err)
+// receive receives files until there is an error: io.EOF if the client ends the connection.
+func receive(s io.ReadWriter, root *os.Root, out io.Writer) {
 	for {
 		receiveFile(s, root, out)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/examples/program"
 )
 
 func TestParseCopy(t *testing.T) {
@@ -76,8 +78,8 @@ func TestReceive(t *testing.T) {
 		want  error
 		errno syscall.Errno // of the last reply
 	}{
-		{"nothing", "", nil, 0},
-		{"a file", open + write + "abc", nil, 0},
+		{"nothing", "", io.EOF, 0},
+		{"a file", open + write + "abc", io.EOF, 0},
 		{"another version", raw(1, openFile, headerSize), noCommand(1, headerSize), 0},
 		{"too short", raw(0, openFile, 3), noCommand(0, 3), 0},
 		{"too long", raw(0, openFile, 9999), noCommand(0, 9999), 0},
@@ -89,20 +91,20 @@ func TestReceive(t *testing.T) {
 		{"no size", open + say(command{Kind: writeFile}, nil), errOrder, syscall.EINVAL},
 		{"too few bytes", open + write + "ab", io.ErrUnexpectedEOF, syscall.EINVAL},
 		{"elsewhere", openNamed("../a"), nil, syscall.EINVAL},
-		{"an escape", openNamed("\x1b[2J") + write + "abc", nil, 0},
+		{"an escape", openNamed("\x1b[2J") + write + "abc", io.EOF, 0},
 		{"an escape nowhere", openNamed("b/\x1b[2J"), syscall.ENOENT, syscall.ENOENT},
 		{"nowhere", openNamed("b/a"), syscall.ENOENT, syscall.ENOENT},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &conn{Reader: strings.NewReader(tt.says)}
 			var out bytes.Buffer
-			err := receive(c, root, &out)
+			err := program.Do(t.Context(), &out, func(r *program.Run) { receive(c, root, r) })
 			if text := fmt.Sprint(&out, err); strings.Contains(text, "\x1b") {
 				t.Errorf("it prints %q", text)
 			}
 			switch {
 			case tt.name == "elsewhere":
-				if err == nil {
+				if err == nil || errors.Is(err, io.EOF) {
 					t.Error("written")
 				}
 			case !errors.Is(err, tt.want) && fmt.Sprint(err) != fmt.Sprint(tt.want):

@@ -50,7 +50,7 @@ func run(r *program.Run) {
 }
 
 // prepare has a connection use what the flags say.
-func prepare(id *rdmacm.ID, _ *program.Exchange) {
+func prepare(_ *program.Run, id *rdmacm.ID, _ *program.Exchange) {
 	if *tos >= 0 && all.Server != "" {
 		program.Check(id.SetTOS(uint8(*tos)))
 	}

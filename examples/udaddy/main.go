@@ -15,14 +15,13 @@ import (
 )
 
 var (
-	all   = program.Connections{Messages: program.Datagrams(), PortSpace: rdmacm.PortSpaceUDP}
+	all   = program.Connections{Messages: program.Datagrams(), PortSpace: rdmacm.PortSpaceUDP, Prepare: prepare}
 	flags = all.NewFlags("udaddy", "7174", "pairs of queue pairs", 1, 1<<16)
 )
 
 func main() { program.Main("udaddy", flags.Parse, run) }
 
 func run(r *program.Run) {
-	all.Prepare = func(id *rdmacm.ID, x *program.Exchange) { prepare(r, id, x) }
 	all.Connect(r)
 	all.SendAndReceive(all.Server != "")
 }
