@@ -226,11 +226,10 @@ func (c *Connections) NewFlags(command, port, things string, leastCount, mostSiz
 	return f
 }
 
-// Connect opens all. A server of datagrams gets no event after the request.
+// Connect opens all.
 func (c *Connections) Connect(r *Run) {
 	c.run, c.Events = r, NewEvents(r, c.step)
 	from, to := c.Resolve()
-	last := rdmacm.EventEstablished
 	if c.Server != "" {
 		for range c.Number {
 			Check(c.id(Must(c.CreateID(c.PortSpace))).ResolveAddr(from, to, Resolving))
@@ -240,11 +239,11 @@ func (c *Connections) Connect(r *Run) {
 		Check(l.Bind(from))
 		Check(l.Listen(0))
 		fmt.Fprintf(r, "listening on %v\n", l.LocalAddr())
-		if c.PortSpace == rdmacm.PortSpaceUDP {
-			last = rdmacm.EventConnectRequest
-		}
+		c.Until(r, c.Number, rdmacm.EventConnectRequest)
 	}
-	c.Until(r, c.Number, last)
+	if c.Server != "" || c.PortSpace == rdmacm.PortSpaceTCP { // a server of datagrams gets no other event
+		c.Until(r, c.Number, rdmacm.EventEstablished)
+	}
 }
 
 // id adds an ID, which is closed at the end.

@@ -4,7 +4,7 @@
 //	rsocket rstream -T verify                 # on one host: waits
 //	rsocket rstream -T verify -s HOST         # on the other, or: rstream -T v -s HOST
 //
-// What they share is in socket.go: connecting, and three ways of waiting for a socket that is not ready.
+// They share this file: flags, connecting, and three ways of waiting for a socket that is not ready.
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -91,13 +92,12 @@ func parse(name string, args []string) error {
 func words(f *program.Flags, names ...string) {
 	want := strings.Join(names, ", ")
 	f.FuncP("test", "T", "`what` to do: "+want+"; may be repeated", func(s string) error {
-		for _, name := range names {
-			if s == name || s == name[:1] {
-				flags.test[name] = true
-				return nil
-			}
+		i := slices.IndexFunc(names, func(name string) bool { return s == name || s == name[:1] })
+		if i < 0 {
+			return errors.New("want one of " + want)
 		}
-		return errors.New("want one of " + want)
+		flags.test[names[i]] = true
+		return nil
 	})
 }
 
@@ -141,7 +141,7 @@ func open(r *program.Run, t rsocket.Type) *socket {
 	}
 	if to.IsValid() {
 		err := s.Connect(to)
-		if errors.Is(err, syscall.EINPROGRESS) {
+		if again(err) {
 			err = s.until(rsocket.PollOut, s.ConnectError)
 		}
 		program.Check(err)

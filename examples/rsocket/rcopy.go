@@ -17,13 +17,8 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
-// rcopy copies a file to another host over an rsocket.
-//
-//	rsocket rcopy -d DIRECTORY               # on one host: waits, until interrupted
-//	rsocket rcopy FILE HOST:NAME             # on the other
-//
-// A server writes files in its directory and below it, nowhere else, for any client: use it on a network that you
-// trust.
+// rcopy copies a file to another host over an rsocket. A server writes files in its directory and below it, nowhere
+// else, for any client: use it on a network that you trust.
 func rcopy(r *program.Run) {
 	if flags.Server != "" {
 		sendFile(r)
@@ -35,7 +30,11 @@ func rcopy(r *program.Run) {
 	for {
 		c := l.accept()
 		peer, _ := c.RemoteAddr()
-		err := program.Do(r, r, func(r *program.Run) { receive(wrap(r, c).connected(), root, r) })
+		err := program.Do(r, r, func(r *program.Run) {
+			for s := wrap(r, c).connected(); ; {
+				receive(s, root, r)
+			}
+		})
 		if !errors.Is(err, io.EOF) { // the client has not ended the connection between two commands
 			fmt.Fprintf(r, "%v: %v\n", peer.Addr(), err)
 		}
@@ -63,10 +62,11 @@ func sendFile(r *program.Run) {
 	program.Ensure(info.Mode().IsRegular(), "%s is not a regular file", flags.source)
 	s := dial(r)
 	defer program.Doing("%s", flags.dest)
-	command{Kind: openFile, Data: uint32(info.Mode().Perm())}.send(s, name(flags.dest))
+	name := append([]byte(flags.dest), make([]byte, 8-len(flags.dest)%8)...) // a multiple of eight bytes
+	command{Kind: openFile, Data: uint32(info.Mode().Perm())}.send(s, name)
 	result(s, openFile)
 	start := time.Now()
-	command{Kind: writeFile}.send(s, size(info.Size()))
+	command{Kind: writeFile}.send(s, binary.NativeEndian.AppendUint64(nil, uint64(info.Size())))
 	n, err := io.CopyN(s, f, info.Size())
 	program.Ensure(err != io.EOF, "the file became shorter")
 	program.Check(err)
@@ -77,15 +77,8 @@ func sendFile(r *program.Run) {
 	fmt.Fprintf(r, "%d bytes in %.3f s: %.2f Gb/s\n", n, took, float64(n)*8/took/1e9)
 }
 
-// receive receives files until there is an error: io.EOF if the client ends the connection.
+// receive does what a client asks for a file: open, write and close it.
 func receive(s io.ReadWriter, root *os.Root, out io.Writer) {
-	for {
-		receiveFile(s, root, out)
-	}
-}
-
-// receiveFile does what a client asks for a file: open, write and close it.
-func receiveFile(s io.ReadWriter, root *os.Root, out io.Writer) {
 	c, path := next(s, openFile)
 	f, failed := root.OpenFile(program.Text(path), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.Data).Perm())
 	c.reply(s, failed)
@@ -116,14 +109,11 @@ func store(f io.Writer, s io.Reader, size int64) (int64, error) {
 
 // Kinds of commands. Each is answered.
 const (
-	openFile  = 1 // data is the file's mode, and its name follows
+	openFile  = 1 // data is the file's mode, and its name follows, with one to eight zero bytes
 	closeFile = 2
-	writeFile = 3 // the file's size follows, and the file
+	writeFile = 3    // the file's size follows, and the file
+	answered  = 0x80 // added to the kind of a reply, whose data is an errno
 
-	answered = 0x80 // added to the kind of a reply, whose data is an errno
-)
-
-const (
 	headerSize  = 16
 	longestName = 4096
 )
@@ -136,12 +126,6 @@ type command struct {
 	Data    uint32
 	ID      uint64 // which the reply brings back
 }
-
-// name returns what follows openFile: a multiple of eight bytes, at least one of them zero.
-func name(s string) []byte { return append([]byte(s), make([]byte, 8-len(s)%8)...) }
-
-// size returns what follows writeFile.
-func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(n)) }
 
 var errOrder = errors.New("a command that is unknown, or out of order")
 

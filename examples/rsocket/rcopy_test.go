@@ -70,7 +70,8 @@ func TestReceive(t *testing.T) {
 		return fmt.Errorf("a command of version %d with %d bytes, want version 0 and 16 to 4120 bytes: the peer is no rcopy",
 			version, length)
 	}
-	openNamed := func(s string) string { return say(command{Kind: openFile, Data: 0o600}, name(s)) }
+	size := func(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(n)) }
+	openNamed := func(s string) string { return say(command{Kind: openFile, Data: 0o600}, append([]byte(s), 0)) }
 	open, write := openNamed("a"), say(command{Kind: writeFile}, size(3))
 	for _, tt := range []struct {
 		name  string
@@ -98,7 +99,11 @@ func TestReceive(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &conn{Reader: strings.NewReader(tt.says)}
 			var out bytes.Buffer
-			err := program.Do(t.Context(), &out, func(r *program.Run) { receive(c, root, r) })
+			err := program.Do(t.Context(), &out, func(r *program.Run) {
+				for {
+					receive(c, root, r)
+				}
+			})
 			if text := fmt.Sprint(&out, err); strings.Contains(text, "\x1b") {
 				t.Errorf("it prints %q", text)
 			}

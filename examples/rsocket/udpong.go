@@ -13,13 +13,8 @@ import (
 )
 
 // udpong sends datagrams over an rsocket to a server, which counts them or sends them back. Datagrams of rsockets need
-// InfiniBand.
-//
-//	rsocket udpong -b ADDRESS                 # on one host: waits, until interrupted
-//	rsocket udpong -s ADDRESS -C 1000 -T echo # on the other
-//
-// Datagrams may be lost. A question without a reply is asked again. Of datagrams that are only counted, the server
-// reports how many have come.
+// InfiniBand, and may be lost. A question without a reply is asked again. Of datagrams that are only counted, the
+// server reports how many have come.
 func udpong(r *program.Run) {
 	s := open(r, rsocket.Datagram).connected()
 	if flags.Server == "" {

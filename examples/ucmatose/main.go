@@ -4,8 +4,7 @@
 //	ucmatose -c 10              # on one host: waits for ten connections
 //	ucmatose -c 10 -s HOST      # on the other
 //
-// One goroutine takes all connections through their steps, by the events of one channel, on either side: see
-// program.Connections.
+// One goroutine takes all of them through their steps, by the events of one channel: see program.Connections.
 package main
 
 import (
