@@ -1,8 +1,5 @@
 // Mckey sends datagrams to a multicast group or receives them. Either side may be the stock mckey.
 //
-//	mckey -m 239.1.2.3 -b ADDRESS       # on any number of hosts: waits
-//	mckey -m 239.1.2.3 -b ADDRESS -s    # on another: sends
-//
 // It handles package rdmacm's events one by one.
 package main
 
@@ -24,7 +21,7 @@ var (
 	from     = flags.Addr("bind", "b", "local `address` (default: chosen by the route to the group)")
 	sendOnly = flags.BoolP("send-only", "o", false, "join as a member that only sends")
 	settle   = flags.Duration("settle", 3*time.Second, "`time` for switches to learn of the group, before sending")
-	messages = program.Datagrams().Flags(flags, 1, 1<<16)
+	messages = (&program.Messages{Kind: "datagram"}).Flags(flags, 1, 1<<16)
 	group    netip.Addr
 )
 
@@ -44,7 +41,7 @@ func run(r *program.Run) {
 	id := program.Keep(r, program.Must(events.CreateID(rdmacm.PortSpaceUDP)))
 
 	// The address determines the device. Receives are posted before any peer can send.
-	program.Check(id.ResolveAddr(*from, netip.AddrPortFrom(group, 0), program.Resolving))
+	program.Check(id.ResolveAddr(netip.AddrPortFrom(*from, 0), netip.AddrPortFrom(group, 0), program.Resolving))
 	events.Until(r, 1, rdmacm.EventAddrResolved)
 	dev := program.Must(id.Verbs())
 	program.FitsMTU(dev, id.Port(), "-S", messages.Size)

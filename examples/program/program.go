@@ -151,11 +151,10 @@ func (f *Flags) Int(to *int, name, letter string, value, least, most int, usage 
 }
 
 // Addr adds a numeric address.
-func (f *Flags) Addr(name, letter, usage string) *netip.AddrPort {
-	text, to := f.StringP(name, letter, "", usage), new(netip.AddrPort)
-	f.checks = append(f.checks, func() error {
-		ip, err := netip.ParseAddr(*text)
-		*to = netip.AddrPortFrom(ip, 0)
+func (f *Flags) Addr(name, letter, usage string) *netip.Addr {
+	text, to := f.StringP(name, letter, "", usage), new(netip.Addr)
+	f.checks = append(f.checks, func() (err error) {
+		*to, err = netip.ParseAddr(*text)
 		return Want(err == nil || *text == "", "-%s: %w", letter, err)
 	})
 	return to

@@ -59,19 +59,17 @@ func FitsMTU(dev *ibv.Device, port uint8, flag string, size int) {
 // Messages describes the messages of a program.
 type Messages struct {
 	Kind        string // "message" or "datagram"
-	Header      int    // bytes in front of each that is received
+	Header      int    // bytes in front of each that is received, set by Flags
 	Count, Size int
 	Verify      bool
 	Timeout
 }
 
-// Datagrams are Messages that may get lost.
-func Datagrams() *Messages {
-	return &Messages{Kind: "datagram", Header: GRH, Timeout: Timeout{Lossy: true}}
-}
-
 // Flags adds -C, -S, -V and --timeout. It returns m.
 func (m *Messages) Flags(f *Flags, leastCount, mostSize int) *Messages {
+	if m.Kind == "datagram" {
+		m.Header, m.Lossy = GRH, true
+	}
 	f.Int(&m.Count, "count", "C", 10, leastCount, 1<<14, "`number` of "+m.Kind+"s, the same on both sides")
 	f.Int(&m.Size, "size", "S", 100, 1, mostSize, "`bytes` in a "+m.Kind+", the same on both sides")
 	f.BoolVarP(&m.Verify, "verify", "V", false, "check every byte; the sender has to be one of these examples")

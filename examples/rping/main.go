@@ -1,9 +1,6 @@
 // Rping lets a server read a client's memory and write it back, again and again,
 // with itself or with the stock rping, as server or as client.
 //
-//	rping -s -v                     # on one host: waits
-//	rping -c -a HOST -v -V -C 10    # on the other
-//
 // On the wire, after the connection by librdmacm:
 //
 //	client                               server
@@ -23,6 +20,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 
 	"github.com/pureverbs/pureverbs/examples/program"
 	"github.com/pureverbs/pureverbs/ibv"
@@ -75,7 +73,7 @@ func serve(r *program.Run, request *rdmacm.Request) {
 func call(r *program.Run) {
 	s := &session{Run: r}
 	opt := s.options()
-	opt.LocalAddr = *source
+	opt.LocalAddr = netip.AddrPortFrom(*source, 0)
 	c := program.Keep(r, program.Must(rdmacm.Dial(r, net.JoinHostPort(*address, *port), opt)))
 	s.play(s.ping)
 	ctx, cancel := timeout.Context(context.WithoutCancel(r))
@@ -98,8 +96,6 @@ type region struct {
 	RKey, Size uint32
 }
 
-const noteSize = 16
-
 func (s *session) options() *rdmacm.Options {
 	return &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 16, MaxRecvWR: 1}, Prepare: s.prepare}
 }
@@ -107,18 +103,17 @@ func (s *session) options() *rdmacm.Options {
 // prepare runs before the peer can send.
 func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	defer program.Catch(&err)
-	s.c = c
 	life, end := context.WithCancelCause(s)
-	s.life = life
 	c.OnDone(end)
+	s.c, s.life = c, life
 	s.note = program.Keep(c, program.Must(c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil)))
 	n, access := maxSize, ibv.LocalWrite
 	if *client {
 		n, access = 2**size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
 	s.data = program.Keep(c, program.Must(c.PD().AllocMR(n, access, nil)))
-	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
-	return nil
+	_, err = c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}})
+	return err
 }
 
 // play plays rounds until a client has all that it wants, or one reports that there are no more.
@@ -222,10 +217,10 @@ func (s *session) wait(kind ibv.WCOpcode) ibv.WC {
 	}
 }
 
-// Sizes of a ping that the stock rping accepts.
 const (
-	minSize = 23
-	maxSize = 64<<10 - 1
+	noteSize = 16
+	minSize  = 23 // of a ping that the stock rping accepts
+	maxSize  = 64<<10 - 1
 )
 
 // fill makes b ping n: its number, then the letters from 'A' to 'z' round and round, each ping one letter further on,

@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	all   = program.Connections{Messages: program.Datagrams(), PortSpace: rdmacm.PortSpaceUDP, Prepare: prepare}
+	kind  = &program.Messages{Kind: "datagram"}
+	all   = program.Connections{Messages: kind, PortSpace: rdmacm.PortSpaceUDP, Prepare: prepare}
 	flags = all.NewFlags("udaddy", "7174", "pairs of queue pairs", 1, 1<<16)
 )
 
