@@ -1,10 +1,6 @@
-// Cmtime measures how long the steps of connecting take, for many connections at a
-// time, with itself or with the stock cmtime, as server or as client.
-//
-//	cmtime                    # on one host: waits, until interrupted
-//	cmtime -s HOST -c 1000    # on the other
-//
-// The client calls package rdmacm's steps one by one; the server uses Listen and Accept.
+// Cmtime measures how long the steps of connecting take, for many connections at a time, with itself or with the stock
+// cmtime, as server or as client. The client calls package rdmacm's steps one by one. The server uses Listen and
+// Accept.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Mckey sends datagrams to a multicast group or receives them. Either side may be the stock mckey.
-//
-// It handles package rdmacm's events one by one.
+// Mckey sends datagrams to a multicast group or receives them. Either side may be the stock mckey. It handles package
+// rdmacm's events one by one.
 package main
 
 import (

@@ -205,7 +205,7 @@ func (e *Events) Until(ctx context.Context, n int, last rdmacm.EventType) (ev *r
 // They are not safe for concurrent use.
 type Connections struct {
 	Ends
-	*Messages
+	Messages
 	Number    int
 	PortSpace rdmacm.PortSpace
 	Prepare   func(*Run, *rdmacm.ID, *Exchange) // gets each when its device is known, and before the peer can send

@@ -1,7 +1,5 @@
-// Rping lets a server read a client's memory and write it back, again and again,
-// with itself or with the stock rping, as server or as client.
-//
-// On the wire, after the connection by librdmacm:
+// Rping lets a server read a client's memory and write it back, again and again, with itself or with the stock rping,
+// as server or as client. On the wire, after the connection by librdmacm:
 //
 //	client                               server
 //	where its ping is, 16 bytes    ──►
@@ -28,18 +26,18 @@ import (
 )
 
 var (
-	flags      = program.NewFlags("rping -s [options]\nrping -c -a HOST [options]\n")
-	server     = flags.BoolP("server", "s", false, "wait for a client")
-	client     = flags.BoolP("client", "c", false, "connect to a server")
-	address    = flags.StringP("address", "a", "", "`address` of the server, or to listen on (default all)")
-	source     = flags.Addr("source", "I", "`address` that the client comes from")
-	port       = flags.StringP("port", "p", "7174", "`port` of the server")
-	count      = flags.Int(new(int), "count", "C", 0, 0, math.MaxInt32, "`number` of pings of a client (default for ever)")
-	size       = flags.Int(new(int), "size", "S", 64, minSize, maxSize, "`bytes` in a ping of a client; a server takes any")
-	persistent = flags.BoolP("persistent", "P", false, "serve any number of clients until interrupted")
-	verbose    = flags.BoolP("verbose", "v", false, "show the pings")
-	verify     = flags.BoolP("verify", "V", false, "check every byte: a client what comes back, a server what it reads")
-	timeout    = flags.Timeout(new(program.Timeout), "longest `time` without a reply")
+	flags   = program.NewFlags("rping -s [options]\nrping -c -a HOST [options]\n")
+	server  = flags.BoolP("server", "s", false, "wait for a client")
+	client  = flags.BoolP("client", "c", false, "connect to a server")
+	address = flags.StringP("address", "a", "", "`address` of the server, or to listen on (default all)")
+	source  = flags.Addr("source", "I", "`address` that the client comes from")
+	port    = flags.StringP("port", "p", "7174", "`port` of the server")
+	count   = flags.Int(new(int), "count", "C", 0, 0, math.MaxInt32, "`number` of pings of a client (default for ever)")
+	size    = flags.Int(new(int), "size", "S", 64, minSize, maxSize, "`bytes` in a ping of a client; a server takes any")
+	persist = flags.BoolP("persistent", "P", false, "serve any number of clients until interrupted")
+	verbose = flags.BoolP("verbose", "v", false, "show the pings")
+	verify  = flags.BoolP("verify", "V", false, "check every byte: a client what comes back, a server what it reads")
+	timeout = flags.Timeout(new(program.Timeout), "longest `time` without a reply")
 )
 
 func main() { program.Main("rping", parse, run) }
@@ -48,19 +46,17 @@ func parse(args []string) error {
 	err := flags.Parse(args)
 	return errors.Join(err, program.Want(*server != *client, "want either -s or -c"),
 		program.Want(!*client || *address != "", "-c: want -a with the address of the server"),
-		program.Want(!*client || !*persistent, "-P is for -s"))
+		program.Want(!*client || !*persist, "-P is for -s"))
 }
 
 func run(r *program.Run) {
-	if *client {
+	switch {
+	case *client:
 		call(r)
-		return
-	}
-	l := program.Listen(r, *address, *port)
-	if *persistent {
-		program.Serve(r, l, serve)
-	} else {
-		serve(r, program.Must(l.Next(r)))
+	case *persist:
+		program.Serve(r, program.Listen(r, *address, *port), serve)
+	default:
+		serve(r, program.Must(program.Listen(r, *address, *port).Next(r)))
 	}
 }
 

@@ -81,11 +81,10 @@ func parse(name string, args []string) error {
 	}
 	f.Int(&flags.buffer, "buffer", "B", 512<<10, 0, 1<<30, "`bytes` of the buffers for sending and for receiving")
 	f.Timeout(&flags.timeout, "longest `time` without a reply")
-	err := f.Parse(args)
-	if err == nil && f.NArg() > 0 {
-		err = files(f.Args())
+	if err := f.Parse(args); err != nil || f.NArg() == 0 {
+		return err
 	}
-	return err
+	return files(f.Args())
 }
 
 // words adds -T, which may be repeated: words, or their first letters.

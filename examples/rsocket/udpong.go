@@ -111,9 +111,7 @@ func (c *client) question(op byte, size int) []byte {
 	m := make([]byte, size)
 	m[0], m[1], m[2] = op, c.id, c.number
 	c.number++
-	for i := range m[control:] {
-		m[control+i] = byte(i)*7 + c.number*29
-	}
+	(&program.Messages{Size: size - control}).Fill(m[control:], int(c.number))
 	return m
 }
 

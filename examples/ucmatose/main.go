@@ -1,10 +1,6 @@
 // Ucmatose opens many connections, sends messages both ways over each of them, and closes them, with itself or
-// with the stock ucmatose, as server or as client.
-//
-//	ucmatose -c 10              # on one host: waits for ten connections
-//	ucmatose -c 10 -s HOST      # on the other
-//
-// One goroutine takes all of them through their steps, by the events of one channel: see program.Connections.
+// with the stock ucmatose, as server or as client. One goroutine takes all of them through their steps, by the events
+// of one channel: see program.Connections.
 package main
 
 import (
@@ -17,9 +13,10 @@ import (
 )
 
 var (
-	all        = program.Connections{Messages: &program.Messages{Kind: "message"}, PortSpace: rdmacm.PortSpaceTCP}
-	flags      = all.NewFlags("ucmatose", "7471", "connections", 0, 1<<20)
-	tos        = flags.Int(new(int), "tos", "t", -1, -1, math.MaxUint8, "`type` of service of a client's packets (default the system's)")
+	all   = program.Connections{Messages: program.Messages{Kind: "message"}, PortSpace: rdmacm.PortSpaceTCP}
+	flags = all.NewFlags("ucmatose", "7471", "connections", 0, 1<<20)
+	tos   = flags.Int(new(int), "tos", "t", -1, -1, math.MaxUint8,
+		"`type` of service of a client's packets (default the system's)")
 	ackTimeout = flags.Int(new(int), "ack-timeout", "a", -1, -1, 31,
 		"4.096 µs times two to the power of `n` is the time to wait for an acknowledgement (default the path's)")
 	migrate = flags.BoolP("migrate", "m", false, "move the connections to a second event channel")
@@ -28,9 +25,9 @@ var (
 func main() { program.Main("ucmatose", parse, run) }
 
 func parse(args []string) error {
-	const most = 1 << 30 // bytes of all messages of a connection
-	err, n := flags.Parse(args), all.Count*all.Size
-	return errors.Join(err, program.Want(n <= most, "-C times -S %d: want 0 to %d", n, most))
+	err := flags.Parse(args)
+	n := all.Count * all.Size
+	return errors.Join(err, program.Want(n <= 1<<30, "-C times -S %d: want 0 to %d", n, 1<<30))
 }
 
 func run(r *program.Run) {

@@ -1,11 +1,6 @@
-// Udaddy finds a peer's datagram queue pair by IP address, sends it datagrams and
-// gets as many back, with itself or with the stock udaddy, as server or as client.
-//
-//	udaddy              # on one host: waits
-//	udaddy -s HOST      # on the other
-//
-// Each datagram carries the number of its sender's queue pair as immediate data. Answers go to that
-// queue pair at the address that the datagram came from.
+// Udaddy finds a peer's datagram queue pair by IP address, sends it datagrams and gets as many back, with itself or
+// with the stock udaddy, as server or as client. Each datagram carries the number of its sender's queue pair as
+// immediate data. Answers go to that queue pair at the address that the datagram came from.
 package main
 
 import (
@@ -15,8 +10,8 @@ import (
 )
 
 var (
-	kind  = &program.Messages{Kind: "datagram"}
-	all   = program.Connections{Messages: kind, PortSpace: rdmacm.PortSpaceUDP, Prepare: prepare}
+	all = program.Connections{Messages: program.Messages{Kind: "datagram"}, PortSpace: rdmacm.PortSpaceUDP,
+		Prepare: prepare}
 	flags = all.NewFlags("udaddy", "7174", "pairs of queue pairs", 1, 1<<16)
 )
 
