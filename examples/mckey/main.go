@@ -49,11 +49,8 @@ func run(r *program.Run) {
 	x := messages.Exchange(r, qp)
 
 	// The join event has the address to send to.
-	as := rdmacm.JoinFullMember
-	if *sendOnly {
-		as = rdmacm.JoinSendOnly
-	}
-	program.Check(id.JoinMulticast(group, as))
+	as := map[bool]rdmacm.JoinFlags{false: rdmacm.JoinFullMember, true: rdmacm.JoinSendOnly}
+	program.Check(id.JoinMulticast(group, as[*sendOnly]))
 	to := events.Until(r, 1, rdmacm.EventMulticastJoin).UD
 	r.OnClose(func() error { return id.LeaveMulticast(group) })
 	fmt.Fprintf(r, "joined %v: GID %v, LID %#x\n", group, to.AH.DGID, to.AH.DLID)

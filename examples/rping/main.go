@@ -33,7 +33,7 @@ var (
 	source  = flags.Addr("source", "I", "`address` that the client comes from")
 	port    = flags.StringP("port", "p", "7174", "`port` of the server")
 	count   = flags.Int(new(int), "count", "C", 0, 0, math.MaxInt32, "`number` of pings of a client (default for ever)")
-	size    = flags.Int(new(int), "size", "S", 64, minSize, maxSize, "`bytes` in a ping of a client; a server takes any")
+	size    = flags.Int(new(int), "size", "S", 64, least, most, "`bytes` in a ping of a client; a server takes any")
 	persist = flags.BoolP("persistent", "P", false, "serve any number of clients until interrupted")
 	verbose = flags.BoolP("verbose", "v", false, "show the pings")
 	verify  = flags.BoolP("verify", "V", false, "check every byte: a client what comes back, a server what it reads")
@@ -103,7 +103,7 @@ func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	c.OnDone(end)
 	s.c, s.life = c, life
 	s.note = program.Keep(c, program.Must(c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil)))
-	n, access := maxSize, ibv.LocalWrite
+	n, access := most, ibv.LocalWrite
 	if *client {
 		n, access = 2**size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
@@ -215,8 +215,8 @@ func (s *session) wait(kind ibv.WCOpcode) ibv.WC {
 
 const (
 	noteSize = 16
-	minSize  = 23 // of a ping that the stock rping accepts
-	maxSize  = 64<<10 - 1
+	least    = 23 // bytes in a ping that the stock rping accepts
+	most     = 64<<10 - 1
 )
 
 // fill makes b ping n: its number, then the letters from 'A' to 'z' round and round, each ping one letter further on,

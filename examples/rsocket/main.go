@@ -75,7 +75,8 @@ func parse(name string, args []string) error {
 	default:
 		f = flags.NewFlags("rsocket "+name, "7471")
 		f.Int(&flags.iterations, "iterations", "I", 1, 1, math.MaxInt32, "`number` of times, the same on both sides")
-		f.Int(&flags.count, "count", "C", 1000, 1, math.MaxInt32, "`number` of transfers each time, the same on both sides")
+		f.Int(&flags.count, "count", "C", 1000, 1, math.MaxInt32,
+			"`number` of transfers each time, the same on both sides")
 		f.Int(&flags.size, "size", "S", 1000, 1, 1<<30, "`bytes` in a transfer, the same on both sides")
 		words(f, "async", "blocking", "nonblocking", "verify")
 	}

@@ -48,8 +48,9 @@ func files(args []string) error {
 	}
 	to := destination.FindStringSubmatch(args[1])
 	flags.source, flags.Server, flags.dest = args[0], to[1]+to[2], cmp.Or(to[3], filepath.Base(args[0]))
+	n := len(flags.dest)
 	return errors.Join(program.Want(flags.Server != "", "%q has no host", args[1]),
-		program.Want(len(flags.dest) <= longestName, "a name of %d bytes: want at most %d", len(flags.dest), longestName))
+		program.Want(n <= longestName, "a name of %d bytes: want at most %d", n, longestName))
 }
 
 // destination is HOST:NAME. An IPv6 address is in brackets.

@@ -67,8 +67,8 @@ func TestReceive(t *testing.T) {
 		return b.String()
 	}
 	noCommand := func(version, length int) error {
-		return fmt.Errorf("a command of version %d with %d bytes, want version 0 and 16 to 4120 bytes: the peer is no rcopy",
-			version, length)
+		return fmt.Errorf("a command of version %d with %d bytes, "+
+			"want version 0 and 16 to 4120 bytes: the peer is no rcopy", version, length)
 	}
 	size := func(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(n)) }
 	openNamed := func(s string) string { return say(command{Kind: openFile, Data: 0o600}, append([]byte(s), 0)) }

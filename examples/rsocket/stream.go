@@ -10,9 +10,9 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
-// rstream sends bytes over an rsocket, back and forth, and measures how fast they go. After 16 bytes each way the client
-// sends -C transfers of -S bytes, and the server as many, and that -I times. With -T verify the bytes count up, in
-// either direction, from the first one on.
+// rstream sends bytes over an rsocket, back and forth, and measures how fast they go. After 16 bytes each way the
+// client sends -C transfers of -S bytes, and the server as many, and that -I times. With -T verify the bytes count up,
+// in either direction, from the first one on.
 func rstream(r *program.Run) {
 	s := dial(r)
 	s.verify()

@@ -45,7 +45,7 @@ const (
 	retry   = 200 * time.Millisecond // after which a datagram or its reply counts as lost
 )
 
-// The first byte of a datagram is what it is. Then come the number of the client, the number of the question, a byte
+// The kind of a datagram is its first byte. Then come the number of the client, the number of the question, a byte
 // that is not used, the count in four bytes, and anything else. All but data are sent back.
 const (
 	login = iota // gives the client its number
