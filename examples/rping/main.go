@@ -105,7 +105,7 @@ func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	s.note = program.Keep(c, program.Must(c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil)))
 	n, access := most, ibv.LocalWrite
 	if *client {
-		n, access = 2**size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
+		n, access = *size*2, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
 	s.data = program.Keep(c, program.Must(c.PD().AllocMR(n, access, nil)))
 	_, err = c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}})
