@@ -1,6 +1,5 @@
 // Cmtime measures how long the steps of connecting take, for many connections at a time, with itself or with the stock
-// cmtime, as server or as client. The client calls package rdmacm's steps one by one. The server uses Listen and
-// Accept.
+// cmtime, as server or as client. The client takes single steps of package rdmacm, the server uses Listen and Accept.
 package main
 
 import (
