@@ -1,10 +1,5 @@
-// Cmtime measures how long the steps of connecting take, for many connections at a
-// time, with itself or with the stock cmtime, as server or as client.
-//
-//	cmtime                    # on one host: waits, until interrupted
-//	cmtime -s HOST -c 1000    # on the other
-//
-// The client calls package rdmacm's steps one by one; the server uses Listen and Accept.
+// Cmtime measures how long the steps of connecting take, for many connections at a time, with itself or with the stock
+// cmtime, as server or as client. The client takes single steps of package rdmacm, the server uses Listen and Accept.
 package main
 
 import (
@@ -20,34 +15,27 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { program.Main("cmtime", parse, run) }
+var (
+	ends  program.Ends
+	flags = ends.NewFlags("cmtime", "7471")
+	count = flags.Int(new(int), "connections", "c", 100, 1, 1<<20, "`number` of connections of a client")
+)
 
-type options struct {
-	program.Ends
-	connections int
-}
+func main() { program.Main("cmtime", flags.Parse, run) }
 
-func parse(args []string) (*options, error) {
-	o := &options{}
-	f := o.NewFlags("cmtime", "7471")
-	f.Int(&o.connections, "connections", "c", 100, 1, 1<<20, "`number` of connections of a client")
-	return o, f.Parse(args, 0)
-}
-
-func run(r *program.Run, o *options) {
-	if o.Server == "" {
-		server(r, o)
+func run(r *program.Run) {
+	if ends.Server == "" {
+		server(r)
 	} else {
-		client(r, o)
+		client(r)
 	}
 }
 
 // server accepts all connections, and closes each when its client has.
-func server(r *program.Run, o *options) {
+func server(r *program.Run) {
 	var all, open atomic.Int64
-	program.Serve(r, o.Listen(r), func(r *program.Run, request *rdmacm.Request) {
-		opt := &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
-		c := program.Must(request.Accept(r, opt))
+	program.Serve(r, program.Listen(r, ends.Bind, ends.Port), func(r *program.Run, request *rdmacm.Request) {
+		c := program.Must(request.Accept(r, &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}))
 		all.Add(1)
 		open.Add(1)
 		select {
@@ -79,13 +67,13 @@ type node struct {
 
 const never = ^rdmacm.EventType(0) // a step that is done when it returns
 
-func client(r *program.Run, o *options) {
-	b := &bench{nodes: make([]node, o.connections), ended: make(chan error, o.connections+1)}
+func client(r *program.Run) {
+	b := &bench{nodes: make([]node, *count), ended: make(chan error, *count+1)}
 	events := program.NewEvents(r, b.handle)
 	go func() { // reads the events of a step while that still begins
-		b.ended <- program.Do(r, r, func(*program.Run) { events.Until(r, o.connections, rdmacm.EventDisconnected) })
+		b.ended <- program.Do(r, r, func(*program.Run) { events.Until(r, *count, rdmacm.EventDisconnected) })
 	}()
-	from, to := o.Resolve()
+	from, to := ends.Resolve()
 	b.take("create id", never, func(n *node) {
 		n.id = program.Keep(r, program.Must(events.CreateID(rdmacm.PortSpaceTCP)))
 		n.id.SetValue(n)

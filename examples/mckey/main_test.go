@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 func TestRun_Usage(t *testing.T) {
@@ -15,7 +17,8 @@ func TestRun_Usage(t *testing.T) {
 		"-m 239.1.2.3 -C 16385":  "-C 16385: want 1 to 16384",
 		"-m 239.1.2.3 elsewhere": `"elsewhere": no arguments`,
 	} {
-		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		flags.VisitAll(func(f *pflag.Flag) { _ = f.Value.Set(f.DefValue) }) // as a new process has them
+		if err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("mckey %s: %v, want %q", args, err, want)
 		}
 	}

@@ -31,14 +31,18 @@ xsrq     reliable, which processes share (XRC)           ibv_xsrq_pingpong
 
 `
 
-func main() { program.Main("pingpong", parse, run) }
-
-func run(r *program.Run, o *options) {
-	if o.kind == "xsrq" {
-		playXRC(r, o)
-	} else {
-		play(r, o)
-	}
+func main() {
+	var o *options
+	program.Main("pingpong", func(args []string) (err error) {
+		o, err = parse(args)
+		return err
+	}, func(r *program.Run) {
+		if o.kind == "xsrq" {
+			playXRC(r, o)
+		} else {
+			play(r, o)
+		}
+	})
 }
 
 type options struct {
@@ -106,7 +110,8 @@ func parse(args []string) (*options, error) {
 	f.Int(&o.gid, "gid-idx", "g", ibv.BestGID, ibv.BestGID, math.MaxUint8,
 		"`index` of the local GID (default: chosen, see show_gids)")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a reply or a completion")
-	err := f.Parse(args, len(args))
+	f.MaxArgs = len(args)
+	err := f.Parse(args)
 
 	switch o.kind {
 	case "rc", "uc", "ud", "srq", "xsrq":
@@ -122,6 +127,6 @@ func parse(args []string) (*options, error) {
 		program.Want(o.receives >= o.qps, "-r %d: want a receive for each of %d queue pairs", o.receives, o.qps),
 		program.Want(o.timeout > 0, "--timeout %v: want more than 0", o.timeout),
 		program.Want(o.server() || o.clients == 1, "-c is for a server"),
-		program.Within("-i", int(o.port), 1, math.MaxUint8),
-		program.Within("-l", int(o.sl), 0, 15))
+		program.Want(o.port > 0, "-i 0: want 1 to 255"),
+		program.Want(o.sl <= 15, "-l %d: want 0 to 15", o.sl))
 }

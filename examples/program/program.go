@@ -15,26 +15,28 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // Main is the main function of a program. An interrupt ends the context of run. The exit status is 2 if the arguments
 // are wrong, and 1 if run fails. Errors begin with the last word of the command.
-func Main[O any](command string, parse func([]string) (O, error), run func(*Run, O)) {
+func Main(command string, parse func(args []string) error, run func(*Run)) {
 	words := strings.Fields(command)
 	name := words[len(words)-1]
-	o, err := parse(os.Args[len(words):])
-	if err != nil {
+	if err := parse(os.Args[len(words):]); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n%s -h lists the options\n", name, err, command)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends what does not return
-	if err := Do(ctx, os.Stdout, func(r *Run) { run(r, o) }); err != nil {
+	if err := Do(ctx, os.Stdout, run); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		os.Exit(1)
 	}
@@ -127,7 +129,8 @@ func Doing(format string, args ...any) {
 // Flags are the flags of a program, some of them with limits.
 type Flags struct {
 	*pflag.FlagSet
-	checks []func() error
+	MaxArgs int // of other arguments
+	checks  []func() error
 }
 
 // NewFlags returns no flags yet. forms are the ways to call the program, a line each.
@@ -138,36 +141,40 @@ func NewFlags(forms string) *Flags {
 	return f
 }
 
-// Int adds a number with limits.
-func (f *Flags) Int(to *int, name, letter string, value, least, most int, usage string) {
+// Int adds a number with limits. It returns to.
+func (f *Flags) Int(to *int, name, letter string, value, least, most int, usage string) *int {
 	f.IntVarP(to, name, letter, value, usage)
-	f.checks = append(f.checks, func() error { return Within("-"+letter, *to, least, most) })
+	f.checks = append(f.checks, func() error {
+		return Want(*to >= least && *to <= most, "-%s %d: want %d to %d", letter, *to, least, most)
+	})
+	return to
 }
 
 // Addr adds a numeric address.
-func (f *Flags) Addr(to *netip.AddrPort, name, letter, usage string) {
-	text := f.StringP(name, letter, "", usage)
-	f.checks = append(f.checks, func() error {
-		ip, err := netip.ParseAddr(*text)
-		*to = netip.AddrPortFrom(ip, 0)
+func (f *Flags) Addr(name, letter, usage string) *netip.Addr {
+	text, to := f.StringP(name, letter, "", usage), new(netip.Addr)
+	f.checks = append(f.checks, func() (err error) {
+		*to, err = netip.ParseAddr(*text)
 		return Want(err == nil || *text == "", "-%s: %w", letter, err)
 	})
+	return to
 }
 
-// Timeout adds --timeout.
-func (f *Flags) Timeout(to *Timeout, usage string) {
+// Timeout adds --timeout. It returns to.
+func (f *Flags) Timeout(to *Timeout, usage string) *Timeout {
 	f.DurationVar(&to.After, "timeout", 30*time.Second, usage)
 	f.checks = append(f.checks, func() error { return Want(to.After > 0, "--timeout %v: want more than 0", to.After) })
+	return to
 }
 
 // Parse reads the arguments, and checks the limits. It exits for -h, and if a flag is wrong.
-func (f *Flags) Parse(args []string, mostArgs int) error {
+func (f *Flags) Parse(args []string) error {
 	_ = f.FlagSet.Parse(args)
 	switch n := f.NArg(); {
-	case n > mostArgs && mostArgs == 0:
+	case n > f.MaxArgs && f.MaxArgs == 0:
 		return fmt.Errorf("%q: no arguments expected", f.Arg(0))
-	case n > mostArgs:
-		return fmt.Errorf("%q: %d arguments, want at most %d", f.Arg(0), n, mostArgs)
+	case n > f.MaxArgs:
+		return fmt.Errorf("%q: %d arguments, want at most %d", f.Arg(0), n, f.MaxArgs)
 	}
 	var err error
 	for _, check := range f.checks {
@@ -180,11 +187,6 @@ func (f *Flags) Parse(args []string, mostArgs int) error {
 func Text(b []byte) string {
 	text, _, _ := strings.Cut(string(b), "\x00")
 	return text
-}
-
-// Within returns an error if the number of a flag is out of its limits.
-func Within(flag string, n, least, most int) error {
-	return Want(n >= least && n <= most, "%s %d: want %d to %d", flag, n, least, most)
 }
 
 // Ends are the addresses of both ends. Without Server this side is the server.
@@ -210,14 +212,36 @@ func (e *Ends) Resolve() (from, to netip.AddrPort) {
 	if e.Server == "" {
 		return resolve(cmp.Or(e.Bind, "0.0.0.0"), e.Port), to
 	}
-	if e.Bind != "" {
-		from = resolve(e.Bind, "0")
-	}
-	return from, resolve(e.Server, e.Port)
+	return resolve(e.Bind, "0"), resolve(e.Server, e.Port)
 }
 
-// resolve looks up a name, or reads an address, and a port.
+// resolve looks up a name, or reads an address, and a port. No name has no address.
 func resolve(host, port string) netip.AddrPort {
 	a := Must(net.ResolveTCPAddr("tcp", net.JoinHostPort(host, port))).AddrPort()
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// Listen listens, and says so.
+func Listen(r *Run, host, port string) *rdmacm.Listener {
+	l := Keep(r, Must(rdmacm.Listen(r, net.JoinHostPort(host, port), nil)))
+	fmt.Fprintf(r, "listening on %v\n", l.Addr())
+	return l
+}
+
+// Serve serves the clients of l side by side. It ends when it is interrupted, as intended. It prints what fails.
+func Serve(r *Run, l *rdmacm.Listener, serve func(*Run, *rdmacm.Request)) {
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	ctx, cancel := context.WithCancel(r)
+	defer cancel()
+	r.Serves = true
+	for {
+		request := Must(l.Next(ctx))
+		clients.Go(func() {
+			err := Do(ctx, r, func(r *Run) { serve(r, request) })
+			if err != nil && ctx.Err() == nil {
+				fmt.Fprintf(r, "%v: %v\n", request.RemoteAddr(), err)
+			}
+		})
+	}
 }

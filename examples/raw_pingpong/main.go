@@ -19,36 +19,32 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
+var (
+	flags = program.NewFlags("raw_pingpong -B MAC -E MAC --server [options]\n" +
+		"raw_pingpong -B MAC -E MAC --client [options]\n")
+	device = flags.StringP("ib-dev", "d", "", "`device` (default the first)")
+	port   = flags.Uint8P("ib-port", "i", 1, "`port` of the device")
+	source = flags.StringP("source_mac", "B", "", "own Ethernet `address`")
+	dest   = flags.StringP("dest_mac", "E", "", "the peer's Ethernet `address`")
+	server = flags.Bool("server", false, "reply to frames")
+	client = flags.Bool("client", false, "send the first frame")
+	count  = flags.Int(new(int), "iters", "n", 1000, 1, math.MaxInt32, "`number` of frames each way")
+	size   = flags.Int(new(int), "size", "s", 64, header, slot, "`bytes` of a frame, with its header")
+
+	own, peer ibv.MAC
+)
+
 func main() { program.Main("raw_pingpong", parse, play) }
 
-type options struct {
-	device         string
-	port           uint8
-	own, peer      ibv.MAC
-	server, client bool
-	n, size        int
-}
-
-func parse(args []string) (*options, error) {
-	o := &options{}
-	f := program.NewFlags("raw_pingpong -B MAC -E MAC --server [options]\n" +
-		"raw_pingpong -B MAC -E MAC --client [options]\n")
-	f.StringVarP(&o.device, "ib-dev", "d", "", "`device` (default the first)")
-	f.Uint8VarP(&o.port, "ib-port", "i", 1, "`port` of the device")
-	own := f.StringP("source_mac", "B", "", "own Ethernet `address`")
-	peer := f.StringP("dest_mac", "E", "", "the peer's Ethernet `address`")
-	f.BoolVar(&o.server, "server", false, "reply to frames")
-	f.BoolVar(&o.client, "client", false, "send the first frame")
-	f.Int(&o.n, "iters", "n", 1000, 1, math.MaxInt32, "`number` of frames each way")
-	f.Int(&o.size, "size", "s", 64, header, slot, "`bytes` of a frame, with its header")
-	err := f.Parse(args, 0)
-	if err == nil && o.server == o.client {
+func parse(args []string) error {
+	err := flags.Parse(args)
+	if err == nil && *server == *client {
 		err = errors.New("want one of --server and --client")
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return o, errors.Join(address("-B", *own, &o.own), address("-E", *peer, &o.peer))
+	return errors.Join(address("-B", *source, &own), address("-E", *dest, &peer))
 }
 
 func address(flag, s string, to *ibv.MAC) error {
@@ -69,11 +65,11 @@ const (
 	rxFrames  = 16
 )
 
-func play(r *program.Run, o *options) {
-	dev := program.Keep(r, program.Must(ibv.Open(o.device)))
+func play(r *program.Run) {
+	dev := program.Keep(r, program.Must(ibv.Open(*device)))
 	qp := program.NewQP(r, dev, (*ibv.PD).CreateQP, ibv.RawPacket, rxFrames)
 	mr := program.Keep(r, program.Must(qp.PD().AllocMR(2*slot, ibv.LocalWrite, nil)))
-	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: o.port}, ibv.MaskState|ibv.MaskPort))
+	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: *port}, ibv.MaskState|ibv.MaskPort))
 	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))
 	program.Check(qp.Modify(&ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState))
 	receive := func() {
@@ -84,24 +80,24 @@ func play(r *program.Run, o *options) {
 	}
 	// What comes from the peer, and is for us.
 	all := ibv.MAC{255, 255, 255, 255, 255, 255}
-	program.Keep(r, program.Must(qp.CreateFlow(&ibv.FlowAttr{Port: o.port, Specs: []ibv.FlowSpec{ibv.FlowEth{
-		Value: ibv.FlowEthFields{DstMAC: o.own, SrcMAC: o.peer}, Mask: ibv.FlowEthFields{DstMAC: all, SrcMAC: all},
+	program.Keep(r, program.Must(qp.CreateFlow(&ibv.FlowAttr{Port: *port, Specs: []ibv.FlowSpec{ibv.FlowEth{
+		Value: ibv.FlowEthFields{DstMAC: own, SrcMAC: peer}, Mask: ibv.FlowEthFields{DstMAC: all, SrcMAC: all},
 	}}})))
 
-	frame := mr.Bytes()[:o.size]
-	copy(frame, o.peer[:])
-	copy(frame[6:], o.own[:])
+	frame := mr.Bytes()[:*size]
+	copy(frame, peer[:])
+	copy(frame[6:], own[:])
 	frame[12], frame[13] = etherType>>8, etherType&0xff
 	send := func() {
 		program.Must(qp.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
-			SGEs: []ibv.SGE{mr.SGE(0, o.size)}}}))
+			SGEs: []ibv.SGE{mr.SGE(0, *size)}}}))
 	}
 	ahead := 0
-	if o.client { // each end sends when it has received the other's frame
+	if *client { // each end sends when it has received the other's frame
 		ahead = 1
 		send()
 	}
-	for sent, received := 0, 0; sent < o.n || received < o.n; {
+	for sent, received := 0, 0; sent < *count || received < *count; {
 		var wc [1]ibv.WC
 		program.Must(qp.RecvCQ().Wait(r, wc[:]))
 		program.Check(wc[0].Err())
@@ -111,9 +107,9 @@ func play(r *program.Run, o *options) {
 		}
 		received++
 		receive()
-		if ahead+received <= o.n {
+		if ahead+received <= *count {
 			send()
 		}
 	}
-	fmt.Fprintf(r, "%d frames of %d bytes each way\n", o.n, o.size)
+	fmt.Fprintf(r, "%d frames of %d bytes each way\n", *count, *size)
 }

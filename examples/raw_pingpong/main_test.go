@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 func TestRun_Usage(t *testing.T) {
@@ -17,7 +19,8 @@ func TestRun_Usage(t *testing.T) {
 		ends + "--client elsewhere":     `"elsewhere": no arguments`,
 		"--server -B 00:00:5e:00:53:01": `-E "": want an Ethernet address`,
 	} {
-		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		flags.VisitAll(func(f *pflag.Flag) { _ = f.Value.Set(f.DefValue) }) // as a new process has them
+		if err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("raw_pingpong %s: %v, want %q", args, err, want)
 		}
 	}

@@ -1,10 +1,5 @@
-// Rping lets a server read a client's memory and write it back, again and again,
-// with itself or with the stock rping, as server or as client.
-//
-//	rping -s -v                     # on one host: waits
-//	rping -c -a HOST -v -V -C 10    # on the other
-//
-// On the wire, after the connection by librdmacm:
+// Rping lets a server read a client's memory and write it back, again and again, with itself or with the stock rping,
+// as server or as client. On the wire, after the connection by librdmacm:
 //
 //	client                               server
 //	where its ping is, 16 bytes    ──►
@@ -30,63 +25,54 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
+var (
+	flags   = program.NewFlags("rping -s [options]\nrping -c -a HOST [options]\n")
+	server  = flags.BoolP("server", "s", false, "wait for a client")
+	client  = flags.BoolP("client", "c", false, "connect to a server")
+	address = flags.StringP("address", "a", "", "`address` of the server, or to listen on (default all)")
+	source  = flags.Addr("source", "I", "`address` that the client comes from")
+	port    = flags.StringP("port", "p", "7174", "`port` of the server")
+	count   = flags.Int(new(int), "count", "C", 0, 0, math.MaxInt32, "`number` of pings of a client (default for ever)")
+	size    = flags.Int(new(int), "size", "S", 64, least, most, "`bytes` in a ping of a client; a server takes any")
+	persist = flags.BoolP("persistent", "P", false, "serve any number of clients until interrupted")
+	verbose = flags.BoolP("verbose", "v", false, "show the pings")
+	verify  = flags.BoolP("verify", "V", false, "check every byte: a client what comes back, a server what it reads")
+	timeout = flags.Timeout(new(program.Timeout), "longest `time` without a reply")
+)
+
 func main() { program.Main("rping", parse, run) }
 
-type options struct {
-	server, client  bool
-	at              program.Ends // Bind is the server's address, on either side
-	source          netip.AddrPort
-	count, size     int
-	persistent      bool
-	verbose, verify bool
-	timeout         program.Timeout
+func parse(args []string) error {
+	err := flags.Parse(args)
+	return errors.Join(err, program.Want(*server != *client, "want either -s or -c"),
+		program.Want(!*client || *address != "", "-c: want -a with the address of the server"),
+		program.Want(!*client || !*persist, "-P is for -s"))
 }
 
-func parse(args []string) (*options, error) {
-	o := &options{}
-	f := program.NewFlags("rping -s [options]\nrping -c -a HOST [options]\n")
-	f.BoolVarP(&o.server, "server", "s", false, "wait for a client")
-	f.BoolVarP(&o.client, "client", "c", false, "connect to a server")
-	f.StringVarP(&o.at.Bind, "address", "a", "", "`address` of the server, or to listen on (default all)")
-	f.Addr(&o.source, "source", "I", "`address` that the client comes from")
-	f.StringVarP(&o.at.Port, "port", "p", "7174", "`port` of the server")
-	f.Int(&o.count, "count", "C", 0, 0, math.MaxInt32, "`number` of pings of a client (default for ever)")
-	f.Int(&o.size, "size", "S", 64, minSize, maxSize, "`bytes` in a ping of a client; a server takes any")
-	f.BoolVarP(&o.persistent, "persistent", "P", false, "serve any number of clients until interrupted")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the pings")
-	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte: a client what comes back, a server what it reads")
-	f.Timeout(&o.timeout, "longest `time` without a reply")
-	err := f.Parse(args, 0)
-	return o, errors.Join(err, program.Want(o.server != o.client, "want either -s or -c"),
-		program.Want(!o.client || o.at.Bind != "", "-c: want -a with the address of the server"),
-		program.Want(!o.client || !o.persistent, "-P is for -s"))
-}
-
-func run(r *program.Run, o *options) {
-	if o.client {
-		client(r, o)
-		return
-	}
-	l := o.at.Listen(r)
-	serve := func(r *program.Run, request *rdmacm.Request) {
-		s := &session{Run: r, o: o}
-		program.Keep(r, program.Must(request.Accept(r, s.options())))
-		s.play(s.reply)
-	}
-	if o.persistent {
-		program.Serve(r, l, serve)
-	} else {
-		serve(r, program.Must(l.Next(r)))
+func run(r *program.Run) {
+	switch {
+	case *client:
+		call(r)
+	case *persist:
+		program.Serve(r, program.Listen(r, *address, *port), serve)
+	default:
+		serve(r, program.Must(program.Listen(r, *address, *port).Next(r)))
 	}
 }
 
-func client(r *program.Run, o *options) {
-	s := &session{Run: r, o: o}
+func serve(r *program.Run, request *rdmacm.Request) {
+	s := &session{Run: r}
+	program.Keep(r, program.Must(request.Accept(r, s.options())))
+	s.play(s.reply)
+}
+
+func call(r *program.Run) {
+	s := &session{Run: r}
 	opt := s.options()
-	opt.LocalAddr = o.source
-	c := program.Keep(r, program.Must(rdmacm.Dial(r, net.JoinHostPort(o.at.Bind, o.at.Port), opt)))
+	opt.LocalAddr = netip.AddrPortFrom(*source, 0)
+	c := program.Keep(r, program.Must(rdmacm.Dial(r, net.JoinHostPort(*address, *port), opt)))
 	s.play(s.ping)
-	ctx, cancel := o.timeout.Context(context.WithoutCancel(r))
+	ctx, cancel := timeout.Context(context.WithoutCancel(r))
 	defer cancel()
 	program.Check(c.Shutdown(ctx))
 }
@@ -94,7 +80,6 @@ func client(r *program.Run, o *options) {
 // session is one connection, on either side. It is not safe for concurrent use.
 type session struct {
 	*program.Run
-	o    *options
 	c    *rdmacm.Conn
 	life context.Context // of the connection
 	note *ibv.MR         // two messages: one to send, one received
@@ -107,8 +92,6 @@ type region struct {
 	RKey, Size uint32
 }
 
-const noteSize = 16
-
 func (s *session) options() *rdmacm.Options {
 	return &rdmacm.Options{QP: ibv.QPOptions{MaxSendWR: 16, MaxRecvWR: 1}, Prepare: s.prepare}
 }
@@ -116,40 +99,38 @@ func (s *session) options() *rdmacm.Options {
 // prepare runs before the peer can send.
 func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	defer program.Catch(&err)
-	s.c = c
 	life, end := context.WithCancelCause(s)
-	s.life = life
 	c.OnDone(end)
+	s.c, s.life = c, life
 	s.note = program.Keep(c, program.Must(c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil)))
-	size, access := maxSize, ibv.LocalWrite
-	if s.o.client {
-		size, access = 2*s.o.size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
+	n, access := most, ibv.LocalWrite
+	if *client {
+		n, access = *size*2, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
-	s.data = program.Keep(c, program.Must(c.PD().AllocMR(size, access, nil)))
-	s.expect()
-	return nil
+	s.data = program.Keep(c, program.Must(c.PD().AllocMR(n, access, nil)))
+	_, err = c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}})
+	return err
 }
 
 // play plays rounds until a client has all that it wants, or one reports that there are no more.
 func (s *session) play(round func(n int) bool) {
 	n := 0
-	for (s.o.server || s.o.count == 0 || n < s.o.count) && round(n) {
+	for (*server || *count == 0 || n < *count) && round(n) {
 		n++
 	}
-	fmt.Fprintf(s, "%d pings%s\n", n, program.Checked(s.o.verify))
+	fmt.Fprintf(s, "%d pings%s\n", n, program.Checked(*verify))
 }
 
 // ping is one round of the client. Without -C it is interrupted in the end.
 func (s *session) ping(n int) bool {
 	defer program.Doing("ping %d", n)
-	size := s.o.size
-	source, sink := s.data.Bytes()[:size], s.data.Bytes()[size:]
+	source, sink := s.data.Bytes()[:*size], s.data.Bytes()[*size:]
 	fill(source, n)
 	clear(sink)
-	for _, at := range []uint64{0, uint64(size)} { // it reads from the first and writes to the second
-		s.tell(region{s.data.Addr() + at, s.data.RKey(), uint32(size)})
+	for _, at := range []int{0, *size} { // it reads from the first and writes to the second
+		s.tell(region{s.data.Addr() + uint64(at), s.data.RKey(), uint32(*size)})
 		_, err := s.message()
-		if s.o.count == 0 && s.Err() != nil {
+		if *count == 0 && s.Err() != nil {
 			return false
 		}
 		program.Check(err)
@@ -179,17 +160,12 @@ func (s *session) reply(n int) bool {
 
 // check checks a ping with -V, and shows it with -v.
 func (s *session) check(whose string, b []byte, n int) {
-	if s.o.verify {
-		program.Check(verify(b, n))
+	if *verify {
+		program.Check(program.Compare(b, func(want []byte) { fill(want, n) }))
 	}
-	if s.o.verbose {
+	if *verbose {
 		fmt.Fprintf(s, "%sping data: %s\n", whose, program.Text(b))
 	}
-}
-
-// expect posts the receive for the next message.
-func (s *session) expect() {
-	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
 }
 
 // tell sends a message. It does not wait: the peer's next one can only come after this one has arrived.
@@ -205,7 +181,7 @@ func (s *session) message() (r region, err error) {
 	n := s.wait(ibv.WCRecv).ByteLen
 	program.Ensure(n == noteSize, "a message of %d bytes, want %d", n, noteSize)
 	program.Must(binary.Decode(s.note.Bytes()[noteSize:], binary.BigEndian, &r))
-	s.expect()
+	program.Must(s.c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.note.SGE(noteSize, noteSize)}}}))
 	return r, nil
 }
 
@@ -223,7 +199,7 @@ func (s *session) rdma(op ibv.Opcode, done ibv.WCOpcode, r region) {
 // connection the error is why it has ended.
 func (s *session) wait(kind ibv.WCOpcode) ibv.WC {
 	for {
-		wc, err := s.o.timeout.Next(s.life, s.c.CQ())
+		wc, err := timeout.Next(s.life, s.c.CQ())
 		// The connection has ended; on iWARP its event may come later. There a message that has arrived may fail at its
 		// sender if the peer has ended the connection at once.
 		acked := s.c.PD().Device().Info().Transport.SendsAcked()
@@ -237,10 +213,10 @@ func (s *session) wait(kind ibv.WCOpcode) ibv.WC {
 	}
 }
 
-// Sizes of a ping that the stock rping accepts.
 const (
-	minSize = 23
-	maxSize = 64<<10 - 1
+	noteSize = 16
+	least    = 23 // bytes in a ping that the stock rping accepts
+	most     = 64<<10 - 1
 )
 
 // fill makes b ping n: its number, then the letters from 'A' to 'z' round and round, each ping one letter further on,
@@ -253,6 +229,3 @@ func fill(b []byte, n int) {
 	}
 	b[len(b)-1] = 0
 }
-
-// verify checks every byte of ping n.
-func verify(b []byte, n int) error { return program.Compare(b, func(want []byte) { fill(want, n) }) }

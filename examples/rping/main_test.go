@@ -1,9 +1,11 @@
 package main
 
 import (
-	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/examples/program"
 )
@@ -21,7 +23,8 @@ func TestRun_Usage(t *testing.T) {
 		"-c -a 10.0.0.1 -I somewhere": "-I: ",
 		"-s here":                     `"here": no arguments`,
 	} {
-		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		flags.VisitAll(func(f *pflag.Flag) { _ = f.Value.Set(f.DefValue) }) // as a new process has them
+		if err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rping %s: %v, want %q", args, err, want)
 		}
 	}
@@ -44,21 +47,22 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestVerify(t *testing.T) {
+func TestCompare(t *testing.T) {
+	compare := func(b []byte, n int) error { return program.Compare(b, func(want []byte) { fill(want, n) }) }
 	b := make([]byte, 300)
 	fill(b, 5)
-	if err := verify(b, 5); err != nil {
+	if err := compare(b, 5); err != nil {
 		t.Error(err)
 	}
-	var wrong *program.PayloadError
 	for i := range b {
 		b[i] ^= 1
-		if err := verify(b, 5); !errors.As(err, &wrong) || wrong.Offset != i {
-			t.Fatalf("byte %d: %v", i, err)
+		want := fmt.Sprintf("byte %d is %#02x, want %#02x", i, b[i], b[i]^1)
+		if err := compare(b, 5); err == nil || err.Error() != want {
+			t.Fatalf("byte %d: %v, want %q", i, err, want)
 		}
 		b[i] ^= 1
 	}
-	if err := verify(b, 6); !errors.As(err, &wrong) || wrong.Offset != len("rdma-ping-") {
+	if err := compare(b, 6); err == nil || err.Error() != "byte 10 is 0x35, want 0x36" {
 		t.Errorf("another ping: %v", err)
 	}
 }

@@ -14,13 +14,13 @@ func TestParseStream(t *testing.T) {
 		"--timeout 0s": "--timeout 0s: want more than 0",
 		"-s h there":   `"there": no arguments`,
 	} {
-		if _, err := parse("rstream", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := parse("rstream", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rstream %s: %v, want %q", args, err, want)
 		}
 	}
-	o, err := parse("rstream", strings.Fields("-T b -T verify -S 5 -s host"))
-	if err != nil || !o.test["blocking"] || !o.test["verify"] || o.size != 5 || o.Server != "host" {
-		t.Errorf("%+v, %v", o, err)
+	err := parse("rstream", strings.Fields("-T b -T verify -S 5 -s host"))
+	if err != nil || !flags.test["blocking"] || !flags.test["verify"] || flags.size != 5 || flags.Server != "host" {
+		t.Errorf("%+v, %v", flags, err)
 	}
 }
 
@@ -31,7 +31,7 @@ func TestParsePong(t *testing.T) {
 		"-S 2025":       "-S 2025: want 16 to 2024",
 		"--timeout -1s": "--timeout -1s: want more than 0",
 	} {
-		if _, err := parse("udpong", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := parse("udpong", strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("udpong %s: %v, want %q", args, err, want)
 		}
 	}

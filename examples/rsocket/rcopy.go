@@ -17,64 +17,57 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm/rsocket"
 )
 
-// rcopy copies a file to another host over an rsocket.
-//
-//	rsocket rcopy -d DIRECTORY               # on one host: waits, until interrupted
-//	rsocket rcopy FILE HOST:NAME             # on the other
-//
-// A server writes files in its directory and below it, nowhere else, for any client: use it on a network that you
-// trust.
-func rcopy(r *program.Run, o *options) {
-	if o.Server != "" {
-		sendFile(r, o)
+// rcopy copies a file to another host over an rsocket. A server writes files in its directory and below it, nowhere
+// else, for any client: use it on a network that you trust.
+func rcopy(r *program.Run) {
+	if flags.Server != "" {
+		sendFile(r)
 		return
 	}
-	root := program.Keep(r, program.Must(os.OpenRoot(o.directory)))
-	l := open(r, o, rsocket.Stream)
+	root := program.Keep(r, program.Must(os.OpenRoot(flags.directory)))
+	l := open(r, rsocket.Stream)
 	r.Serves = true
 	for {
 		c := l.accept()
 		peer, _ := c.RemoteAddr()
 		err := program.Do(r, r, func(r *program.Run) {
-			program.Check(receive(wrap(r, o, c).connected(), root, r))
+			for s := wrap(r, c).connected(); ; {
+				receive(s, root, r)
+			}
 		})
-		if err != nil {
+		if !errors.Is(err, io.EOF) { // the client has not ended the connection between two commands
 			fmt.Fprintf(r, "%v: %v\n", peer.Addr(), err)
 		}
 	}
 }
 
 // files reads the arguments of a client of rcopy: FILE and HOST[:NAME].
-func (o *options) files(args []string) error {
+func files(args []string) error {
 	if len(args) == 1 {
 		return errors.New("1 argument: want FILE and HOST:NAME, or none")
 	}
-	o.source = args[0]
-	o.Server, o.dest = split(args[1])
-	o.dest = cmp.Or(o.dest, filepath.Base(o.source))
-	return errors.Join(program.Want(o.Server != "", "%q has no host", args[1]),
-		program.Want(len(o.dest) <= longestName, "a name of %d bytes: want at most %d", len(o.dest), longestName))
+	to := destination.FindStringSubmatch(args[1])
+	flags.source, flags.Server, flags.dest = args[0], to[1]+to[2], cmp.Or(to[3], filepath.Base(args[0]))
+	n := len(flags.dest)
+	return errors.Join(program.Want(flags.Server != "", "%q has no host", args[1]),
+		program.Want(n <= longestName, "a name of %d bytes: want at most %d", n, longestName))
 }
 
+// destination is HOST:NAME. An IPv6 address is in brackets.
 var destination = regexp.MustCompile(`(?s)^(?:\[(.*?)\]|([^:]*)):?(.*)$`)
 
-// split divides HOST:NAME. An IPv6 address is in brackets.
-func split(s string) (host, name string) {
-	m := destination.FindStringSubmatch(s)
-	return m[1] + m[2], m[3]
-}
-
 // sendFile is the whole of a client.
-func sendFile(r *program.Run, o *options) {
-	f := program.Keep(r, program.Must(os.Open(o.source)))
+func sendFile(r *program.Run) {
+	f := program.Keep(r, program.Must(os.Open(flags.source)))
 	info := program.Must(f.Stat())
-	program.Ensure(info.Mode().IsRegular(), "%s is not a regular file", o.source)
-	s := dial(r, o)
-	defer program.Doing("%s", o.dest)
-	command{Kind: openFile, Data: uint32(info.Mode().Perm())}.send(s, name(o.dest))
+	program.Ensure(info.Mode().IsRegular(), "%s is not a regular file", flags.source)
+	s := dial(r)
+	defer program.Doing("%s", flags.dest)
+	name := append([]byte(flags.dest), make([]byte, 8-len(flags.dest)%8)...) // a multiple of eight bytes
+	command{Kind: openFile, Data: uint32(info.Mode().Perm())}.send(s, name)
 	result(s, openFile)
 	start := time.Now()
-	command{Kind: writeFile}.send(s, size(info.Size()))
+	command{Kind: writeFile}.send(s, binary.NativeEndian.AppendUint64(nil, uint64(info.Size())))
 	n, err := io.CopyN(s, f, info.Size())
 	program.Ensure(err != io.EOF, "the file became shorter")
 	program.Check(err)
@@ -85,21 +78,8 @@ func sendFile(r *program.Run, o *options) {
 	fmt.Fprintf(r, "%d bytes in %.3f s: %.2f Gb/s\n", n, took, float64(n)*8/took/1e9)
 }
 
-// receive receives files until the client ends the connection.
-func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
-	defer func() {
-		if err == io.EOF {
-			err = nil
-		}
-	}()
-	defer program.Catch(&err)
-	for {
-		receiveFile(s, root, out)
-	}
-}
-
-// receiveFile does what a client asks for a file: open, write and close it.
-func receiveFile(s io.ReadWriter, root *os.Root, out io.Writer) {
+// receive does what a client asks for a file: open, write and close it.
+func receive(s io.ReadWriter, root *os.Root, out io.Writer) {
 	c, path := next(s, openFile)
 	f, failed := root.OpenFile(program.Text(path), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.Data).Perm())
 	c.reply(s, failed)
@@ -130,14 +110,11 @@ func store(f io.Writer, s io.Reader, size int64) (int64, error) {
 
 // Kinds of commands. Each is answered.
 const (
-	openFile  = 1 // data is the file's mode, and its name follows
+	openFile  = 1 // data is the file's mode, and its name follows, with one to eight zero bytes
 	closeFile = 2
-	writeFile = 3 // the file's size follows, and the file
+	writeFile = 3    // the file's size follows, and the file
+	answered  = 0x80 // added to the kind of a reply, whose data is an errno
 
-	answered = 0x80 // added to the kind of a reply, whose data is an errno
-)
-
-const (
 	headerSize  = 16
 	longestName = 4096
 )
@@ -151,31 +128,15 @@ type command struct {
 	ID      uint64 // which the reply brings back
 }
 
-// name returns what follows openFile: a multiple of eight bytes, at least one of them zero.
-func name(s string) []byte { return append([]byte(s), make([]byte, 8-len(s)%8)...) }
-
-// size returns what follows writeFile.
-func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(n)) }
-
 var errOrder = errors.New("a command that is unknown, or out of order")
-
-// MessageError reports a header that is none.
-type MessageError struct {
-	Version byte
-	Length  uint16
-}
-
-func (e *MessageError) Error() string {
-	return fmt.Sprintf("a command of version %d with %d bytes, want version 0 and %d to %d bytes: the peer is no rcopy",
-		e.Version, e.Length, headerSize, headerSize+longestName+8)
-}
 
 // read reads a command or a reply, and what follows it.
 func read(r io.Reader) (c command, rest []byte) {
+	const most = headerSize + longestName + 8
 	program.Check(binary.Read(r, binary.NativeEndian, &c))
-	if c.Version != 0 || c.Length < headerSize || c.Length > headerSize+longestName+8 {
-		program.Check(&MessageError{c.Version, c.Length})
-	}
+	program.Ensure(c.Version == 0 && c.Length >= headerSize && c.Length <= most,
+		"a command of version %d with %d bytes, want version 0 and %d to %d bytes: the peer is no rcopy",
+		c.Version, c.Length, headerSize, most)
 	rest = make([]byte, c.Length-headerSize)
 	program.Must(io.ReadFull(r, rest))
 	return c, rest

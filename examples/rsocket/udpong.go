@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -14,16 +13,11 @@ import (
 )
 
 // udpong sends datagrams over an rsocket to a server, which counts them or sends them back. Datagrams of rsockets need
-// InfiniBand.
-//
-//	rsocket udpong -b ADDRESS                 # on one host: waits, until interrupted
-//	rsocket udpong -s ADDRESS -C 1000 -T echo # on the other
-//
-// Datagrams may be lost. A question without a reply is asked again. Of datagrams that are only counted, the server
-// reports how many have come.
-func udpong(r *program.Run, o *options) {
-	s := open(r, o, rsocket.Datagram).connected()
-	if o.Server == "" {
+// InfiniBand, and may be lost. A question without a reply is asked again. Of datagrams that are only counted, the
+// server reports how many have come.
+func udpong(r *program.Run) {
+	s := open(r, rsocket.Datagram).connected()
+	if flags.Server == "" {
 		s.serve()
 		return
 	}
@@ -31,27 +25,28 @@ func udpong(r *program.Run, o *options) {
 	c.id = c.ask(login, control)[1]
 	c.ask(begin, control)
 	start := time.Now()
-	for range o.count {
-		if o.test["echo"] {
-			c.ask(echo, o.size)
+	for range flags.count {
+		if flags.test["echo"] {
+			c.ask(echo, flags.size)
 		} else {
-			program.Must(c.Write(c.question(data, o.size)))
+			program.Must(c.Write(c.question(data, flags.size)))
 		}
 	}
-	count, note := o.count, fmt.Sprintf("; %d have arrived", binary.BigEndian.Uint32(c.ask(end, control)[4:]))
-	if o.test["echo"] {
+	count, note := flags.count, fmt.Sprintf("; %d have arrived", binary.BigEndian.Uint32(c.ask(end, control)[4:]))
+	if flags.test["echo"] {
 		count, note = 2*count, fmt.Sprintf("%s; %d questions were asked again", program.Checked(true), c.again)
 	}
-	report(r, count, o.size, time.Since(start), note)
+	report(r, count, flags.size, time.Since(start), note)
 }
 
-// Sizes of datagrams.
 const (
-	control = 16   // of all but data and echo, and the least
-	largest = 2024 // what an rsocket can send by IPv6; by IPv4 it is a little more
+	control = 16                     // bytes of a datagram that is neither data nor echo, and the least
+	largest = 2024                   // what an rsocket can send by IPv6; by IPv4 it is a little more
+	retry   = 200 * time.Millisecond // after which a datagram or its reply counts as lost
 )
 
-// What a datagram is, its first byte. All but data are sent back.
+// The kind of a datagram is its first byte. Then come the number of the client, the number of the question, a byte
+// that is not used, the count in four bytes, and anything else. All but data are sent back.
 const (
 	login = iota // gives the client its number
 	begin        // counts from 0
@@ -60,16 +55,12 @@ const (
 	end // brings the count
 )
 
-// message is a datagram: what it is, the number of the client, the number of the question, a byte that is not used,
-// the count, and anything else.
-type message []byte
-
 // serve replies until interrupted.
 func (s *socket) serve() {
 	var counts [256]uint32 // datagrams of each client
 	var next byte          // client
 	s.run.Serves = true
-	for b := make(message, 2*largest); ; {
+	for b := make([]byte, 2*largest); ; {
 		m, from, err := s.recvFrom(s.run, b)
 		program.Check(err)
 		if len(m) < control {
@@ -98,7 +89,7 @@ func (s *socket) serve() {
 }
 
 // recvFrom receives a datagram.
-func (s *socket) recvFrom(ctx context.Context, b message) (m message, from netip.AddrPort, err error) {
+func (s *socket) recvFrom(ctx context.Context, b []byte) (m []byte, from netip.AddrPort, err error) {
 	err = s.try(ctx, rsocket.PollIn, func() error {
 		n, addr, err := s.RecvFrom(b, 0)
 		m, from = b[:n], addr
@@ -106,9 +97,6 @@ func (s *socket) recvFrom(ctx context.Context, b message) (m message, from netip
 	})
 	return m, from, err
 }
-
-// retry is after how long a datagram or its reply counts as lost.
-const retry = 200 * time.Millisecond
 
 // client is not safe for concurrent use.
 type client struct {
@@ -118,33 +106,29 @@ type client struct {
 	again  int  // questions asked again
 }
 
-// question makes the next message.
-func (c *client) question(op byte, size int) message {
-	m := make(message, size)
+// question makes the next datagram.
+func (c *client) question(op byte, size int) []byte {
+	m := make([]byte, size)
 	m[0], m[1], m[2] = op, c.id, c.number
 	c.number++
-	for i := range m[control:] {
-		m[control+i] = byte(i)*7 + c.number*29
-	}
+	(&program.Messages{Size: size - control}).Fill(m[control:], int(c.number))
 	return m
 }
 
-var errLost = errors.New("a datagram was lost")
-
 // ask sends a question until its reply comes, and drops replies to earlier ones.
-func (c *client) ask(op byte, size int) message {
-	ctx, cancel := c.o.timeout.Context(c.run)
+func (c *client) ask(op byte, size int) []byte {
+	ctx, cancel := flags.timeout.Context(c.run)
 	defer cancel()
-	q, b := c.question(op, size), make(message, 2*largest)
+	q, b := c.question(op, size), make([]byte, 2*largest)
 	for ; ; c.again++ {
 		program.Must(c.Write(q))
-		soon, cancel := context.WithTimeoutCause(ctx, retry, errLost)
+		soon, cancel := context.WithTimeout(ctx, retry)
 		m, _, err := c.recvFrom(soon, b)
 		for err == nil && (len(m) < control || m[2] != q[2] || m[0] != q[0]) {
 			m, _, err = c.recvFrom(soon, b)
 		}
 		cancel()
-		if err != errLost {
+		if err != context.DeadlineExceeded { // that of soon: the cause of ctx is another
 			program.Check(err)
 			program.Ensure(bytes.Equal(m[8:], q[8:]), "another datagram came back than was sent")
 			return m

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 func TestUsage(t *testing.T) {
@@ -15,7 +17,8 @@ func TestUsage(t *testing.T) {
 		"-a 32":               "-a 32: want -1 to 31",
 		"-s h there":          `"there": no arguments`,
 	} {
-		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+		flags.VisitAll(func(f *pflag.Flag) { _ = f.Value.Set(f.DefValue) }) // as a new process has them
+		if err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ucmatose %s: %v, want %q", args, err, want)
 		}
 	}

@@ -1,11 +1,6 @@
-// Udaddy finds a peer's datagram queue pair by IP address, sends it datagrams and
-// gets as many back, with itself or with the stock udaddy, as server or as client.
-//
-//	udaddy              # on one host: waits
-//	udaddy -s HOST      # on the other
-//
-// Each datagram carries the number of its sender's queue pair as immediate data. Answers go to that
-// queue pair at the address that the datagram came from.
+// Udaddy finds a peer's datagram queue pair by IP address, sends it datagrams and gets as many back, with itself or
+// with the stock udaddy, as server or as client. Each datagram carries the number of its sender's queue pair as
+// immediate data. Answers go to that queue pair at the address that the datagram came from.
 package main
 
 import (
@@ -14,18 +9,17 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { program.Main("udaddy", parse, run) }
+var (
+	all = program.Connections{Messages: program.Messages{Kind: "datagram"}, PortSpace: rdmacm.PortSpaceUDP,
+		Prepare: prepare}
+	flags = all.NewFlags("udaddy", "7174", "pairs of queue pairs", 1, 1<<16)
+)
 
-func parse(args []string) (*program.Connections, error) {
-	c := &program.Connections{Messages: program.Datagrams(), PortSpace: rdmacm.PortSpaceUDP}
-	f := c.NewFlags("udaddy", "7174", "pairs of queue pairs", 1, 1<<16)
-	return c, f.Parse(args, 0)
-}
+func main() { program.Main("udaddy", flags.Parse, run) }
 
-func run(r *program.Run, c *program.Connections) {
-	c.Prepare = func(id *rdmacm.ID, x *program.Exchange) { prepare(r, id, x) }
-	c.Connect(r)
-	c.SendAndReceive(c.Server != "")
+func run(r *program.Run) {
+	all.Connect(r)
+	all.SendAndReceive(all.Server != "")
 }
 
 // prepare checks whose each datagram is. A server learns from the first one where the other side is.
