@@ -126,7 +126,7 @@ var more = []row{
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -j -e -N -s 65536"},
 	{command: "ib_write_bw -n 100 -s 65536 --odp"},
 	{command: "ib_send_bw -n 100 -s 65536 --odp -e"},
-	{command: "ib_atomic_bw -n 100 --odp"},
+	{command: atomicODP},
 	{command: "ib_write_bw -c XRC -n 100 -s 4096"},
 	{command: "ib_write_bw -n 5 -a"},
 	{command: "ib_write_bw -c UC -n 5 -a"},
@@ -168,7 +168,6 @@ var more = []row{
 	{command: "ib_write_bw -z -n 100 -s 4096"},
 	{command: "ib_write_bw -R -n 100 -s 4096", host: loopback[2]},
 
-	{command: "raw_ethernet_lat -n 100 -s 64 -e", emu: two},
 	{command: "raw_ethernet_lat -n 200 -s 200 -J 10.88.1.1 -j 10.88.0.1 -K 5000 -k 5000", emu: two},
 	{command: "raw_pingpong -n 200 -s 1514", emu: two},
 
@@ -246,6 +245,8 @@ var more = []row{
 
 var releases = []string{"bullseye", "trixie", "sid"}
 
+const atomicODP = "ib_atomic_bw -n 100 --odp"
+
 // TestEmuPairs runs two programs against each other.
 func TestEmuPairs(t *testing.T) {
 	testutil.NeedEmu(t)
@@ -267,6 +268,9 @@ func TestEmuPairs(t *testing.T) {
 				}
 				if strings.HasPrefix(r.command, "stdbuf") && w.release != "" {
 					continue // not among the release's programs
+				}
+				if r.command == atomicODP && (w.release == "" || w.release == "bullseye") {
+					continue // perftest before Debian 13's refuses it
 				}
 				if strings.HasPrefix(r.command, "raw_") && w.nobody {
 					continue // frames take CAP_NET_RAW
