@@ -29,7 +29,8 @@ func runTests(m *testing.M) int {
 		leak.Enable()
 	}
 	code := m.Run()
-	for end := time.Now().Add(testutil.Patience); idle() && time.Now().Before(end); { // they are being closed
+	left := func() bool { return idle() || code == 0 && len(leak.Open()) > 0 }
+	for end := time.Now().Add(testutil.Patience); left() && time.Now().Before(end); { // they are being closed
 		time.Sleep(time.Millisecond)
 	}
 	devices.Lock()

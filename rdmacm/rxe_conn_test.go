@@ -113,7 +113,7 @@ func TestRXE_CM_Many(t *testing.T) {
 		defer serving.Done()
 		for {
 			c, err := l.Accept(ctx)
-			if ctx.Err() != nil {
+			if err != nil && ctx.Err() != nil {
 				return
 			}
 			if err != nil {

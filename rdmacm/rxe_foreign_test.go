@@ -151,11 +151,10 @@ func TestRXE_CM_Foreign(t *testing.T) {
 				go func() {
 					for {
 						c, err := l.Accept(accepting)
-						if accepting.Err() != nil {
-							return
-						}
 						if err == nil {
 							_ = c.Close()
+						} else if accepting.Err() != nil {
+							return
 						}
 					}
 				}()

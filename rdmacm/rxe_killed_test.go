@@ -167,7 +167,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 		defer serving.Done()
 		for {
 			c, err := l.Accept(ctx)
-			if ctx.Err() != nil {
+			if err != nil && ctx.Err() != nil {
 				return
 			}
 			if err != nil {
