@@ -69,6 +69,7 @@ func TestForeignList(t *testing.T) {
 // families, and in Accept. Nothing remains of the connection, the peer hears of it, and the next one works.
 func TestRXE_CM_Foreign(t *testing.T) {
 	testutil.NeedLogic(t)
+	testutil.Eventually(t, "nothing is left of other tests", func() bool { return len(leak.Open()) == 0 })
 	failed := make(chan error, 10)
 	l := closing(t, must(Listen(timeout(t), ":0", &Options{Failed: func(_ *Conn, err error) { failed <- err }}))(t))
 	accepted := make(chan *Conn, 10)
