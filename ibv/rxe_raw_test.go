@@ -304,7 +304,7 @@ func TestRXE_Raw(t *testing.T) {
 		a.send(t, ethernet(b.mac, a.mac, 0x88b5, 50, 5), 0)
 		b.frame(t)
 	})
-	t.Run("device memory", func(t *testing.T) { // a piece of the frame, between two of the program's, and all that comes
+	t.Run("device memory", func(t *testing.T) { // a piece of what is sent, and all that comes
 		const head = 20 // an adapter may want the processor to write the header to the WQE
 		want := ethernet(b.mac, a.mac, 0x88b5, 402, 3)
 		in := func(s *rawSide) (*DM, *MR) {
@@ -319,8 +319,8 @@ func TestRXE_Raw(t *testing.T) {
 		ok(t, b.qp.Modify(&QPAttr{State: StateReset}, MaskState))
 		rawReady(t, b.qp)
 		recv(t, b.qp, RecvWR{ID: 8, SGEs: []SGE{mrb.SGE(0, 512)}})
-		post(t, a.qp, SendWR{ID: 99, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(rawSend, head), mra.SGE(8, 200),
-			a.mr.SGE(rawSend+head+200, len(want)-head-200)}})
+		post(t, a.qp, SendWR{ID: 99, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(rawSend, head),
+			mra.SGE(8, 200), a.mr.SGE(rawSend+head+200, len(want)-head-200)}})
 		a.sent(t, WCSend)
 		b.good(t, 8)
 		got := make([]byte, len(want))

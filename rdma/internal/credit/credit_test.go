@@ -159,9 +159,9 @@ func TestReceiver_ShrinkIdle(t *testing.T) {
 	}
 }
 
-// TestReceiver_DueWhenLowered lowers the limit of a peer that has already sent all that it might, and takes those frames
-// in every way around the peer's reply: none of them is due a limit of its own, for the receiver has no place for more
-// than three of them. In the end the peer may send more than half a window.
+// TestReceiver_DueWhenLowered lowers the limit of a peer that has already sent all that it might, and takes those
+// frames in every way around the peer's reply: none of them is due a limit of its own, for the receiver has no place
+// for more than three of them. In the end the peer may send more than half a window.
 func TestReceiver_DueWhenLowered(t *testing.T) {
 	const least = 2
 	for _, window := range []uint32{3, 4, 5, 8, 17, wire.MaxWindow} {
